@@ -1,0 +1,3 @@
+"""Heapyard's lab: designed, randomised, interleaved experiments over heap allocators."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""What exists on this machine to compare: allocators and real programs."""

@@ -1,0 +1,117 @@
+"""Reading TOML that people write by hand: every complaint names the file, the line and the field."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..model.errors import UsageError
+
+
+class TomlTable:
+    """One table of a file. Readers check the type; `finish` complains about fields nobody read. O(file) per complaint."""
+
+    def __init__(self, path: Path, text: str, values: dict[str, Any], name: str = ""):
+        self.path, self.name = path, name
+        self._text, self._values, self._read = text, values, set[str]()
+
+    def fail(self, field: str, complaint: str) -> NoReturn:
+        where = f"{self.name}.{field}" if self.name else field
+        raise UsageError(f"{self.path}:{self._line(field)}: field '{where}' {complaint}")
+
+    def _line(self, field: str) -> int:
+        # tomllib keeps no positions: find the table's header, then the key below it.
+        lines, start = self._text.splitlines(), 0
+        if self.name:
+            header = re.compile(r"\s*\[+\s*" + r"\s*\.\s*".join(rf'"?{re.escape(p)}"?' for p in self.name.split(".")) + r"\s*\]+")
+            start = next((i for i, line in enumerate(lines) if header.match(line)), 0)
+        key = re.compile(rf'\s*"?{re.escape(field)}"?\s*[=.]|.*[{{,]\s*"?{re.escape(field)}"?\s*=|\s*\[+.*\b{re.escape(field)}"?\s*\]+')
+        return next((i for i in range(start, len(lines)) if key.match(lines[i])), start) + 1
+
+    def has(self, field: str) -> bool:
+        return field in self._values
+
+    def keys(self) -> list[str]:
+        return list(self._values)
+
+    def get(self, field: str, kind: type | tuple[type, ...], wanted: str, default: Any = ...) -> Any:
+        self._read.add(field)
+        if field not in self._values:
+            if default is ...:
+                self.fail(field, f"is missing; it must be {wanted}")
+            return default
+        value = self._values[field]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            self.fail(field, f"must be {wanted}, not {value!r}")
+        return value
+
+    def string(self, field: str, default: Any = ..., *, choices: tuple[str, ...] = ()) -> str:
+        value = self.get(field, str, "a string", default)
+        if choices and value not in choices and value is not default:
+            self.fail(field, f"must be one of {', '.join(choices)}, not '{value}'")
+        return value
+
+    def integer(self, field: str, default: Any = ..., *, least: int | None = None) -> int:
+        value = self.get(field, int, "a whole number", default)
+        if least is not None and value is not default and value < least:
+            self.fail(field, f"must be at least {least}, not {value}")
+        return value
+
+    def number(self, field: str, default: Any = ...) -> float:
+        return self.get(field, (int, float), "a number", default)
+
+    def boolean(self, field: str, default: Any = ...) -> bool:
+        return self.get(field, bool, "true or false", default)
+
+    def strings(self, field: str, default: Any = ...) -> tuple[str, ...]:
+        value = self.get(field, list, "a list of strings", default)
+        if value is default:
+            return value
+        if not all(isinstance(item, str) for item in value):
+            self.fail(field, f"must be a list of strings, not {value!r}")
+        return tuple(value)
+
+    def mapping(self, field: str) -> dict[str, str]:
+        """A table of strings, such as an environment; empty when absent."""
+        value = self.get(field, dict, "a table of strings", {})
+        if not all(isinstance(item, str) for item in value.values()):
+            self.fail(field, "must be a table of strings")
+        return dict(value)
+
+    def table(self, field: str) -> TomlTable | None:
+        """A sub-table, None when absent."""
+        value = self.get(field, dict, "a table", None)
+        if value is None:
+            return None
+        return TomlTable(self.path, self._text, value, f"{self.name}.{field}" if self.name else field)
+
+    def tables(self) -> dict[str, TomlTable]:
+        """Every value of this table as a sub-table, by name: for `[allocator.mine]`, `[allocator.other]`."""
+        found = {name: self.table(name) for name in self._values}
+        return {name: table for name, table in found.items() if table is not None}
+
+    def finish(self) -> None:
+        """Complain about the first field that nothing read: a misspelling, most likely."""
+        unknown = [field for field in self._values if field not in self._read]
+        if unknown:
+            known = ", ".join(sorted(self._read))
+            self.fail(unknown[0], f"is not known here; known are {known}")
+
+
+def read_toml(path: Path) -> TomlTable:
+    """The file's top table. UsageError when it cannot be read or is not TOML (with the line)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not UTF-8 text") from None
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line (\d+)", str(error))
+        line = place[1] if place else str(max(1, text.count("\n")))
+        raise UsageError(f"{path}:{line}: is not valid TOML: {str(error).split(' (at')[0].lower()}") from None
+    return TomlTable(path, text, values)

@@ -1,0 +1,1 @@
+"""Designs: blocks, random orders, and how many blocks a wanted precision takes."""

@@ -1,0 +1,1 @@
+"""Carrying out trials: launch, proof of injection, guards, counters, and the experiment's loop."""

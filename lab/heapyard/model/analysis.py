@@ -1,0 +1,119 @@
+"""What an analysis found, ready to be shown. Made by stats, drawn by report; holds no arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .observations import Failure
+
+Verdict = Literal["better", "worse", "equivalent", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A ratio with its confidence interval; 1 means no difference, 0.97 means 3 % less than the baseline."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One treatment against the baseline on one workload and metric (or over all workloads: workload "")."""
+
+    workload: str
+    metric: str
+    treatment: str
+    blocks: int  # of the workload; for the overall comparison the number of workloads
+    interval: Interval  # paired by block, this pair alone, 95 %
+    simultaneous: Interval  # Dunnett: all treatments against the baseline hold together
+    p_value: float  # adjusted (Dunnett)
+    verdict: Verdict  # by TOST against the margin and the simultaneous interval; direction already taken into account
+    blocks_to_decide: int | None = None  # further blocks that would settle an undecided verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One treatment on one workload and metric: geometric mean in the metric's unit, spread, place among the best."""
+
+    treatment: str
+    mean: float
+    cv: float  # coefficient of variation of single trials within the treatment
+    trials: int
+    letters: str  # compact letters of Tukey's HSD: treatments sharing a letter are not distinguishable
+    among_best: bool  # not distinguishable from the best (Tukey HSD)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """All treatments on one workload for one metric; blocks model ln y = treatment + block + error."""
+
+    workload: str
+    metric: str
+    blocks: int
+    residual_df: int
+    residual_cv: float  # sqrt(exp(s^2) - 1): the noise of one trial beyond its block
+    summaries: tuple[Summary, ...]
+    comparisons: tuple[Comparison, ...]  # against the baseline, control excluded
+    control: Comparison | None  # the A/A control against the baseline
+    half_width: float  # of the 95 % interval of one ratio, as ratio minus one
+    method: str = "t"  # "t", or "permutation" when the residuals rule out the model
+
+
+@dataclass(frozen=True, slots=True)
+class Overall:
+    """One metric over all workloads on which every treatment counted; workloads are the random unit."""
+
+    metric: str
+    workloads: tuple[str, ...]  # the common set the means run over
+    comparisons: tuple[Comparison, ...]  # geometric mean ratios
+    among_best: tuple[str, ...]
+    best: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoPoint:
+    """Time and memory of one treatment together, over the common set, as ratios to the baseline."""
+
+    treatment: str
+    time: Interval
+    memory: Interval
+    on_front: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ControlCheck:
+    """Does the baseline differ from itself? `differs` lists (workload, metric) whose family-corrected interval excludes 1.
+
+    `noise` is the residual CV of wall time over workloads (median)."""
+
+    checked: int
+    differs: tuple[tuple[str, str], ...]
+    noise: float
+
+    @property
+    def clean(self) -> bool:
+        return not self.differs
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The answer to one experiment. `metrics` in display order; cells keyed by (workload, metric) order of appearance."""
+
+    baseline: str
+    treatments: tuple[str, ...]  # without the control
+    metrics: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    overall: tuple[Overall, ...]
+    pareto: tuple[ParetoPoint, ...]
+    control: ControlCheck
+    failures: tuple[Failure, ...]
+    notes: tuple[str, ...] = ()  # e.g. "budget used up: achieved half-width 1.8 %"
+
+    def cell(self, workload: str, metric: str) -> Cell | None:
+        return next((c for c in self.cells if c.workload == workload and c.metric == metric), None)
+
+    def over_all(self, metric: str) -> Overall | None:
+        return next((o for o in self.overall if o.metric == metric), None)

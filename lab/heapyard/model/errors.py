@@ -1,0 +1,39 @@
+"""The errors a person is meant to read: one sentence, one remedy, one exit code."""
+
+from __future__ import annotations
+
+# Exit codes of the command line, the same for every verb (documented in docs/guide.md).
+EXIT_OK = 0
+EXIT_DIFFERENCE = 1  # reserved for gates: a regression beyond the margin
+EXIT_USAGE = 2  # bad option, malformed file, missing program
+EXIT_SETUP = 3  # something must be installed first and we may not do it ourselves
+EXIT_FAILED = 4  # the experiment could not be carried out (no trial counted, disk full, ...)
+EXIT_INTERRUPTED = 130  # Ctrl-C: what was measured is kept
+
+
+class HeapyardError(Exception):
+    """Anything the command line reports as one sentence on standard error.
+
+    `message` is that sentence (no trailing newline); `remedy` an optional second sentence that says what to do.
+    """
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, *, remedy: str | None = None, exit_code: int | None = None):
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+
+class UsageError(HeapyardError):
+    """The request itself is wrong: unknown name, missing program, malformed file."""
+
+    exit_code = EXIT_USAGE
+
+
+class SetupError(HeapyardError):
+    """Something is not installed and cannot be installed without the user."""
+
+    exit_code = EXIT_SETUP

@@ -1,0 +1,105 @@
+"""An experiment before and while it runs: settings, treatments, blocks, trials, outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .allocator import Allocator
+from .program import Program
+
+Role = Literal["treatment", "control"]
+TrialStatus = Literal["planned", "started", "ok", "failed", "interrupted"]
+BlockStatus = Literal["planned", "started", "done", "repeated", "abandoned"]
+
+CONTROL_SUFFIX = " (A/A control)"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user asked for. Times in seconds; precision and margins as ratios minus one (0.01 = 1 %)."""
+
+    baseline: str = "glibc"
+    precision: float = 0.01  # wanted half-width of the 95 % interval of a wall-time ratio
+    budget: float | None = None  # seconds for the whole experiment; None = no limit
+    pilot_blocks: int = 6
+    blocks: int | None = None  # fixed number of blocks; None = Stein's two-stage size
+    max_blocks: int = 200
+    margin_time: float = 0.02
+    margin_memory: float = 0.05
+    confidence: float = 0.95
+    timeout: float = 300.0  # per trial
+    cpus: tuple[int, ...] = ()  # CPU affinity of every trial; empty = all
+    seed: int = 0
+    sample_interval: float = 0.01  # seconds between memory samples, stretched when sampling would cost over 1 %
+    count_syscalls: bool = False
+    count_instructions: bool = False
+    redo_limit: float = 0.2  # share of blocks that may be repeated because a guard tripped
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What is compared within a block: an allocator at given levels of the other factors.
+
+    `label` is unique per experiment. `levels` holds further factors: "thp" (default|never), "cpus" ("0,1"), "env.NAME".
+    The A/A control is the baseline treatment once more, under role "control".
+    """
+
+    label: str
+    allocator: Allocator
+    levels: dict[str, str] = field(default_factory=dict)
+    role: Role = "treatment"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Every treatment of one workload once, adjacent in time, in `order` (labels, freshly shuffled).
+
+    `stage`: "pilot" | "main". `attempt` counts repetitions after a tripped guard.
+    """
+
+    index: int  # position in the experiment, unique
+    stage: str
+    round: int  # the how-manieth block of this workload, 0-based
+    workload: str  # Program.name
+    order: tuple[str, ...]
+    pads: tuple[int, ...]  # bytes of environment padding per position (0..4095)
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome:
+    """What one fresh process launch gave.
+
+    `status` "failed": it did not count, `reason` says why in one sentence, `failure` its kind. `metrics` by name in the units of
+    model.metrics. `series` holds (seconds since exec, tree RSS bytes, tree PSS bytes or -1). `provider` is the object that
+    served malloc in the root process. `answer` is the sha256 of the program's answer.
+    """
+
+    status: Literal["ok", "failed", "interrupted"]
+    reason: str = ""
+    failure: Literal["", "exit", "signal", "timeout", "wrong answer", "not injected", "cannot start", "server"] = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+    series: list[tuple[float, int, int]] = field(default_factory=list)
+    provider: str = ""
+    answer: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    stderr_tail: str = ""
+    command_line: str = ""  # shell-quoted, with environment additions: pasteable
+    guards: dict[str, float] = field(default_factory=dict)  # steal share, throttled periods, swap-ins, ...
+    tripped: tuple[str, ...] = ()  # guards over their limit, in words
+    detail: dict[str, object] = field(default_factory=dict)  # processes, witnesses, ...
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """The request as it is stored before the first trial. `argv` is the command line that asked for it."""
+
+    title: str
+    settings: Settings
+    programs: tuple[Program, ...]
+    treatments: tuple[Treatment, ...]  # control included
+    argv: tuple[str, ...] = ()
+    cwd: str = ""
+    study: str = ""  # text of the study file, "" for `compare`

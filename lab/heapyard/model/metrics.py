@@ -1,0 +1,58 @@
+"""The responses a trial can have: name, unit, direction and the scale they are analysed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Direction = Literal["lower", "higher", "neutral"]
+Scale = Literal["log", "count"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One response. `unit` is the unit of stored values (s, B, 1, 1/s); `direction` says which way is better.
+
+    `scale` "log": positive, analysed as ln(value), effects are ratios. "count": may be zero, analysed as ln(value + 1)
+    and marked so in reports. `margin` names which equivalence margin applies.
+    """
+
+    name: str
+    title: str
+    unit: str
+    direction: Direction = "lower"
+    scale: Scale = "log"
+    margin: Literal["time", "memory"] = "time"
+    about: str = ""
+
+
+def _metrics(*metrics: Metric) -> dict[str, Metric]:
+    return {metric.name: metric for metric in metrics}
+
+
+# Order is display order. "Over the whole process tree" unless said otherwise.
+METRICS: dict[str, Metric] = _metrics(
+    Metric("wall", "wall time", "s", about="from exec to exit of the program, or of the client for a server"),
+    Metric("cpu", "CPU time", "s", about="user + system"),
+    Metric("user", "user time", "s"),
+    Metric("sys", "system time", "s", scale="count"),
+    Metric("peak_rss", "peak RSS", "B", margin="memory", about="largest resident set of any one process, from its wait status"),
+    Metric("tree_peak_rss", "peak RSS of the tree", "B", margin="memory", about="largest sampled sum over all processes"),
+    Metric("mean_rss", "average RSS", "B", margin="memory", about="time average of the sampled sum over all processes"),
+    Metric("mean_pss", "average PSS", "B", margin="memory", about="time average of the sampled proportional set size"),
+    Metric("minor_faults", "minor faults", "1", scale="count"),
+    Metric("major_faults", "major faults", "1", scale="count"),
+    Metric("voluntary_switches", "voluntary context switches", "1", "neutral", "count"),
+    Metric("involuntary_switches", "involuntary context switches", "1", "neutral", "count"),
+    Metric("maps", "memory mappings", "1", "neutral", "count", about="largest sampled number of mappings of one process"),
+    Metric("processes", "processes", "1", "neutral", "count"),
+    Metric("instructions", "instructions", "1", about="hardware counter, else a separate valgrind launch"),
+    Metric("mmap_calls", "mmap calls", "1", scale="count", about="separate launch under strace"),
+    Metric("munmap_calls", "munmap calls", "1", scale="count", about="separate launch under strace"),
+    Metric("madvise_calls", "madvise calls", "1", scale="count", about="separate launch under strace"),
+    Metric("brk_calls", "brk calls", "1", scale="count", about="separate launch under strace"),
+    Metric("sample_gap", "largest sampling gap", "s", "neutral", about="longest time between two memory samples"),
+)
+
+PRIMARY_TIME = "wall"
+PRIMARY_MEMORY = "peak_rss"

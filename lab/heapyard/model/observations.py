@@ -1,0 +1,47 @@
+"""What the statistics see: one row per counted trial and metric, in long form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .experiment import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One response of one counted trial. `block` identifies the block; only complete blocks are analysed."""
+
+    workload: str
+    treatment: str
+    block: int
+    metric: str
+    value: float
+    trial: int = 0  # id in the store: every number can be traced
+    position: int = 0  # place in the block's order
+    started: float = 0.0  # seconds since the experiment began
+    stage: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A treatment that could not be measured on a workload, or failed some of its trials."""
+
+    workload: str
+    treatment: str
+    failed: int
+    attempted: int
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Everything an analysis needs; `treatments` in display order, `control` the label of the A/A control or ""."""
+
+    workloads: tuple[str, ...]
+    treatments: tuple[str, ...]
+    baseline: str
+    control: str
+    rows: tuple[Observation, ...]
+    failures: tuple[Failure, ...] = ()
+    settings: Settings = field(default_factory=Settings)

@@ -1,0 +1,60 @@
+"""A real program with its input: what to launch, what its right answer is, how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a trial's own answer is checked.
+
+    `exit_code` must match. `output` "same": the digest of the answer must equal the one
+    recorded in the program's file; "consistent": whenever the baseline's answers all agree within an experiment, every other
+    treatment's must equal them; "ignore": the exit code alone. `files` are digested besides standard output, relative to the trial's own folder.
+    """
+
+    exit_code: int = 0
+    output: Literal["same", "consistent", "ignore"] = "consistent"
+    files: tuple[str, ...] = ()
+    digest: str = ""  # sha256 hex of the reference answer when output == "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A program that serves: the lab waits until it is ready, runs the client, then stops it cleanly.
+
+    Commands may use {port}: a free loopback port, fresh for every trial. The client and the stop command never see the
+    injected allocator. `wall` is then the client's wall time; every other metric is the server's.
+    """
+
+    client: tuple[str, ...]
+    stop: tuple[str, ...]
+    ready_seconds: float = 10.0  # how long the port may take to accept a connection
+    client_answer: str = ""  # regular expression the client's output must match
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A workload, ready to launch: every path absolute, every input present.
+
+    `command` may hold {dir} (an empty folder, fresh for every trial, which is also the working directory unless `cwd` is
+    set) and {port}. `stdin` None means /dev/null. `env` is added to the lab's own minimal environment; if
+    `inherit_env`, to the environment heapyard was started with (the user's own program).
+    """
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    about: str = ""
+    stdin: Path | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    inherit_env: bool = False
+    argv0: str = ""  # name the program is started under, if not its path
+    threads: int = 1
+    answer: Answer = Answer()
+    server: Server | None = None
+    provenance: str = ""  # "Debian ghostscript 10.0.0", input "heapyard generator postscript seed 1"

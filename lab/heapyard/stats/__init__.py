@@ -1,0 +1,1 @@
+"""From observations to an analysis; numpy and scipy are imported inside, never by the command line's help."""
