@@ -1,0 +1,77 @@
+"""One cell of the answer: all treatments on one workload for one metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..design.two_stage import blocks_to_decide
+from ..model.analysis import Cell, Comparison, Summary
+from ..model.experiment import Settings
+from .block_model import cv_of
+from .contrasts import Contrast, Contrasts
+from .letters import compact_letters
+from .scale import margin_of, metric_named, scale_for, sign_of
+from .tables import Table
+from .verdict import verdict
+
+
+def analyse_cell(table: Table, *, baseline: str, control: str, settings: Settings, checks: int) -> Cell:
+    """Model, comparisons, letters and the A/A control of one table; `checks` is the number of A/A checks in the experiment."""
+    metric = metric_named(table.metric)
+    scale = scale_for(metric, table.values)
+    y = scale.forward(table.values)
+    columns = [i for i, label in enumerate(table.labels) if label != control]
+    contrasts = Contrasts(y, columns, confidence=settings.confidence)
+    base = table.labels.index(baseline)
+    others = [i for i in columns if i != base]
+
+    def comparison(index: int, contrast: Contrast, family: int) -> Comparison:
+        return compared(contrast, table.labels[index], workload=table.workload, metric_name=table.metric, blocks=len(y),
+                        settings=settings, family=family)
+
+    found = tuple(comparison(i, c, len(others)) for i, c in zip(others, contrasts.against(base, others), strict=True))
+    check = None
+    if control in table.labels:
+        index = table.labels.index(control)
+        check = comparison(index, contrasts.against(base, [index], family=max(checks, 1))[0], max(checks, 1))
+    return Cell(workload=table.workload, metric=table.metric, blocks=len(y), residual_df=contrasts.fit.df,
+                residual_cv=contrasts.fit.residual_cv, summaries=_summaries(table, contrasts, scale.back),
+                comparisons=found, control=check, half_width=contrasts.pair_half_width(), method=contrasts.method)
+
+
+def compared(contrast: Contrast, treatment: str, *, workload: str, metric_name: str, blocks: int, settings: Settings,
+             family: int, advise: bool = True) -> Comparison:
+    """A contrast with its verdict and, if `advise` and undecided, the number of further blocks."""
+    metric = metric_named(metric_name)
+    margin = margin_of(metric, settings)
+    found = verdict(contrast.simultaneous, contrast.tost, margin=margin, direction=metric.direction)
+    more = None
+    if found == "undecided" and advise:
+        more = blocks_to_decide(contrast.difference, contrast.sd, blocks, margin=margin, confidence=settings.confidence,
+                                comparisons=family)
+    return Comparison(workload, metric_name, treatment, blocks, contrast.pair, contrast.simultaneous, contrast.p_value, found, more)
+
+
+def standing(contrasts: Contrasts, direction: int) -> tuple[list[int], list[str], list[bool]]:
+    """Positions in `contrasts.columns`, best first, with letters and membership among the best per position.
+
+    Among the best: not distinguishable from the best mean. Where neither direction is better all are, ordered by mean.
+    """
+    means = contrasts.fit.means[list(contrasts.columns)]
+    order = list(np.argsort(-means if direction > 0 else means, kind="stable"))
+    differs = contrasts.differs()
+    letters = compact_letters(differs, order)
+    return order, letters, [direction == 0 or not differs[order[0], i] for i in range(len(means))]
+
+
+def _summaries(table: Table, contrasts: Contrasts, back: Callable[[float], float]) -> tuple[Summary, ...]:
+    _, letters, best = standing(contrasts, sign_of(metric_named(table.metric).direction))
+    made = []
+    for place, column in enumerate(contrasts.columns):
+        y = contrasts.fit.y[:, column]
+        cv = cv_of(float(y.var(ddof=1))) if len(y) > 1 else math.nan
+        made.append(Summary(table.labels[column], back(float(contrasts.fit.means[column])), cv, len(y), letters[place], best[place]))
+    return tuple(made)

@@ -1,0 +1,141 @@
+"""Pairs of treatments within a table of blocks: each against the baseline, and all against all.
+
+Two estimates of the noise stand ready. Where all treatments scatter alike, simultaneous statements use the block model's mean
+square (Dunnett, Tukey). Where they do not (peak memory is exact under one allocator and noisy under another) a pooled mean square
+would call the noisy ones different and miss the quiet ones; each pair then has its own standard deviation, with Bonferroni's and
+Holm's corrections. The interval of a single pair always rests on that pair's own differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.analysis import Interval
+from .block_model import ROUNDING, BlockFit, fit, scatter_differs
+from .quantiles import dunnett_quantile, dunnett_sf, t_quantile, t_two_sided, tukey_quantile
+
+POOLED, PAIRED = "t", "paired t"
+# Level of the preliminary test for unequal scatter; liberal, because pooling wrongly costs more than not pooling.
+SCATTER_LEVEL = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One treatment against another: `difference` of mean logs, `sd` of the within-block differences, intervals as ratios.
+
+    `tost` is the interval of the equivalence test, at confidence 1 - 2 alpha.
+    """
+
+    difference: float
+    sd: float
+    pair: Interval
+    tost: Interval
+    simultaneous: Interval
+    p_value: float
+
+
+class Contrasts:
+    """Inference on one table `y` (ln response, blocks x treatments). `columns` of `y` take part in all-pairs statements."""
+
+    def __init__(self, y: NDArray[np.float64], columns: Sequence[int], *, confidence: float):
+        self.fit: BlockFit = fit(y)
+        self.columns = tuple(columns)
+        self.confidence = confidence
+        self.method = PAIRED if scatter_differs(self.fit.residuals, level=SCATTER_LEVEL) else POOLED
+
+    @cached_property
+    def _pooled_error(self) -> float:
+        """Standard error of a difference of two means from the model's mean square; NaN with one block."""
+        return math.sqrt(2 * self.fit.mean_square / self.fit.blocks)
+
+    def pair_half_width(self) -> float:
+        """Half-width of a typical 95 % interval of one ratio, as ratio minus one; inf with one block."""
+        if self.fit.df == 0:
+            return math.inf
+        half = t_quantile((1 + self.confidence) / 2, self.fit.blocks - 1) * self._pooled_error
+        return math.expm1(min(half, 700.0))
+
+    def against(self, base: int, others: Sequence[int], *, family: int | None = None) -> list[Contrast]:
+        """Each of `others` against `base`. The simultaneous statements hold together for all of `others`, by Dunnett or, with
+        unequal scatter, Bonferroni; given `family`, for that many independent contrasts elsewhere instead (Bonferroni)."""
+        if not others:
+            return []
+        blocks = self.fit.blocks
+        differences = self.fit.y[:, list(others)] - self.fit.y[:, [base]]
+        mean = differences.mean(axis=0)
+        mean[np.abs(mean) < ROUNDING] = 0.0
+        sd = differences.std(axis=0, ddof=1) if blocks > 1 else np.full(len(others), math.nan)
+        sd[sd < ROUNDING] = 0.0
+        alpha = 1 - self.confidence
+        own = sd / math.sqrt(blocks)
+        if self.method == PAIRED:
+            error, df = own, blocks - 1
+        else:
+            error, df = np.full(len(others), self._pooled_error), self.fit.df
+        t = _ratio(mean, error)
+        if family is None and self.method == POOLED:
+            p, critical = dunnett_sf(t, len(others), df), dunnett_quantile(self.confidence, len(others), df)
+        else:
+            count = family or len(others)
+            p, critical = np.minimum(1.0, count * t_two_sided(t, df)), t_quantile(1 - alpha / (2 * count), df)
+        single, double = t_quantile(1 - alpha / 2, blocks - 1), t_quantile(1 - alpha, blocks - 1)
+        return [
+            Contrast(float(d), float(s), _interval(d, single, se), _interval(d, double, se), _interval(d, critical, wide), float(pv))
+            for d, s, se, wide, pv in zip(mean, sd, own, error, p, strict=True)
+        ]
+
+    def differs(self) -> NDArray[np.bool_]:
+        """All pairs of `columns`: True where the two differ with the family-wise error held at 1 - confidence.
+
+        Tukey's HSD from the model's mean square; with unequal scatter Holm's procedure on paired t-tests. O(b k^2).
+        """
+        k, blocks = len(self.columns), self.fit.blocks
+        none = np.zeros((k, k), dtype=bool)
+        if k < 2 or self.fit.df == 0:
+            return none
+        y = self.fit.y[:, list(self.columns)]
+        first, second = np.triu_indices(k, 1)
+        pairs = y[:, first] - y[:, second]
+        mean = pairs.mean(axis=0)
+        mean[np.abs(mean) < ROUNDING] = 0.0
+        if self.method == POOLED:
+            q = math.sqrt(2) * np.abs(_ratio(mean, np.full(len(first), self._pooled_error)))
+            rejected = q > tukey_quantile(self.confidence, k, self.fit.df)
+        else:
+            sd = pairs.std(axis=0, ddof=1)
+            sd[sd < ROUNDING] = 0.0
+            rejected = holm(t_two_sided(_ratio(mean, sd / math.sqrt(blocks)), blocks - 1), alpha=1 - self.confidence)
+        none[first, second] = none[second, first] = rejected
+        return none
+
+
+def holm(p: NDArray[np.float64], *, alpha: float) -> NDArray[np.bool_]:
+    """Which hypotheses Holm's step-down procedure rejects. O(n log n)."""
+    order = np.argsort(p, kind="stable")
+    passed = p[order] <= alpha / np.arange(len(p), 0, -1)
+    rejected = np.zeros(len(p), dtype=bool)
+    rejected[order[: len(p) if passed.all() else int(np.argmin(passed))]] = True
+    return rejected
+
+
+def _ratio(difference: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.float64]:
+    """difference / error, where no error at all makes any difference certain; 0 where the error is unknown."""
+    known = np.nan_to_num(error, nan=math.inf)
+    t = np.divide(difference, known, out=np.zeros_like(difference), where=known > 0)
+    return np.where((known == 0) & (difference != 0), np.copysign(math.inf, difference), t)
+
+
+def _interval(difference: float, critical: float, error: float) -> Interval:
+    half = critical * error if error > 0 else 0.0 if error == 0 else math.inf
+    return Interval(_exp(difference), _exp(difference - half), _exp(difference + half))
+
+
+def _exp(x: float) -> float:
+    """exp without overflow: beyond the largest double it is infinite."""
+    return math.exp(x) if x < 709 else math.inf

@@ -1,0 +1,100 @@
+"""What a reader must know besides the numbers, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..model.analysis import Cell, Comparison, Interval, Overall
+from ..model.experiment import Settings
+from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
+from ..model.observations import Observations
+from .contrasts import PAIRED
+from .robust import hodges_lehmann
+from .scale import margin_of, metric_named, scale_for
+from .tables import Table, excluded
+
+_PRIMARY = (PRIMARY_TIME, PRIMARY_MEMORY)
+
+
+def notes_on(observations: Observations, tables: Sequence[Table], cells: Sequence[Cell], overall: Sequence[Overall]) -> tuple[str, ...]:
+    """Everything worth saying, most important first: what was left out, precision missed, method, second opinions, scale."""
+    return (*_left_out(observations, tables, overall), *_precision(cells, observations.settings), *_scatter(cells),
+            *_second_opinion(tables, cells, observations), *_zeros(tables))
+
+
+def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequence[Overall]) -> Iterator[str]:
+    out = excluded(observations)
+    for workload in observations.workloads:
+        if observations.baseline in out.get(workload, ()):
+            yield f"{workload}: the baseline {observations.baseline} failed, so nothing is compared there."
+        elif observations.rows and not any(t.workload == workload for t in tables):
+            yield f"{workload}: no block was completed."
+    for one in overall:
+        if one.metric not in _PRIMARY:
+            continue
+        missing = [w for w in observations.workloads if w not in one.workloads]
+        dropped = [t for t in observations.treatments
+                   if t not in (observations.baseline, observations.control, *(c.treatment for c in one.comparisons))]
+        if missing or dropped:
+            without = f" Without {_list(missing)}, where not every treatment counted." if missing else ""
+            left = f" {_list(dropped)} counted on too few programs to be included." if dropped else ""
+            yield (f"{_title(one.metric)} over all programs runs over {len(one.workloads)} of {len(observations.workloads)}."
+                   f"{without}{left}")
+
+
+def _precision(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
+    missed = [c for c in cells if c.metric == PRIMARY_TIME and len(c.summaries) > 1 and c.half_width > 1.05 * settings.precision]
+    if missed:
+        reached = ", ".join(f"{c.workload} ±{c.half_width:.1%}" if c.blocks > 1 else f"{c.workload} one block" for c in missed)
+        yield f"The wanted half-width of ±{settings.precision:.1%} of a {_title(PRIMARY_TIME)} ratio was not reached: {reached}."
+
+
+def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
+    unequal = sum(c.method == PAIRED for c in cells)
+    if unequal:
+        yield (f"In {unequal} of {len(cells)} combinations of program and metric the treatments scatter unequally; "
+               "there every pair is judged by its own scatter, with Bonferroni's and Holm's corrections.")
+
+
+def _second_opinion(tables: Sequence[Table], cells: Sequence[Cell], observations: Observations) -> Iterator[str]:
+    """Where a rank-based analysis would not support the model's claim, or makes one that the model does not."""
+    settings = observations.settings
+    for table, cell in zip(tables, cells, strict=True):
+        if cell.metric not in _PRIMARY:
+            continue
+        metric = metric_named(cell.metric)
+        margin = margin_of(metric, settings)
+        y = scale_for(metric, table.values).forward(table.values)
+        base = y[:, table.labels.index(observations.baseline)]
+        for comparison in cell.comparisons:
+            ranks = hodges_lehmann(y[:, table.labels.index(comparison.treatment)] - base, confidence=settings.confidence)
+            if not np.isfinite(ranks.high) or not _disagrees(comparison, ranks, margin):
+                continue
+            yield (f"{cell.workload}, {metric.title}, {comparison.treatment}: the model says {comparison.verdict} "
+                   f"({_show(comparison.interval)}), ranks give {_show(ranks)}; look at the single trials.")
+
+
+def _disagrees(comparison: Comparison, ranks: Interval, margin: float) -> bool:
+    includes_one = ranks.low <= 1 <= ranks.high
+    beyond = ranks.low > 1 + margin or ranks.high < 1 / (1 + margin)
+    return includes_one if comparison.verdict in ("better", "worse") else beyond and comparison.verdict == "equivalent"
+
+
+def _zeros(tables: Sequence[Table]) -> Iterator[str]:
+    zeros = sorted({t.metric for t in tables if metric_named(t.metric).scale == "log" and bool((t.values <= 0).any())})
+    for name in zeros:
+        yield f"{_title(name)} was zero in some trials; there it is analysed as ln(value + one unit of resolution)."
+
+
+def _title(metric: str) -> str:
+    return metric_named(metric).title
+
+
+def _show(interval: Interval) -> str:
+    return f"{interval.ratio:.3f}, {interval.low:.3f} to {interval.high:.3f}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)

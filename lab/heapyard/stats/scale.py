@@ -1,0 +1,48 @@
+"""The scale a response is analysed on: ln(value), or ln(value + one unit of resolution) where zero is a possible value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.metrics import METRICS, Direction, Metric
+from ..model.experiment import Settings
+
+# What "one" is for a response that may be zero: an event, a page, or a millisecond (CPU time is accounted in ticks).
+_RESOLUTION = {"1": 1.0, "B": 4096.0, "s": 1e-3}
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of that name; one the catalog does not know is taken as positive, lower is better."""
+    return METRICS.get(name) or Metric(name, name, "1")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """y = ln(value + offset), and back."""
+
+    offset: float
+
+    def forward(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.log(values + self.offset)
+
+    def back(self, y: float) -> float:
+        return max(float(np.exp(min(y, 709.0))) - self.offset, 0.0)
+
+
+def scale_for(metric: Metric, values: NDArray[np.float64]) -> Scale:
+    """No offset for a positive response; one unit of resolution for a count, or when a zero occurs after all."""
+    shifted = metric.scale == "count" or bool((values <= 0).any())
+    return Scale(_RESOLUTION.get(metric.unit, 1.0) if shifted else 0.0)
+
+
+def margin_of(metric: Metric, settings: Settings) -> float:
+    """The equivalence margin as ratio minus one."""
+    return settings.margin_memory if metric.margin == "memory" else settings.margin_time
+
+
+def sign_of(direction: Direction) -> int:
+    """-1 where less is better, +1 where more is better, 0 where neither is."""
+    return {"lower": -1, "higher": 1, "neutral": 0}[direction]
