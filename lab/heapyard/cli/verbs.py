@@ -1,0 +1,17 @@
+"""The verbs of the command line and the one line each says of itself; nothing is imported until a verb is called."""
+
+from __future__ import annotations
+
+# verb -> (module with a click command named `command`, help line). Order is the order of --help.
+VERBS: dict[str, tuple[str, str]] = {
+    "compare": ("heapyard.cli.compare", "Race allocators on real programs, or on your own command."),
+    "run": ("heapyard.cli.run", "Carry out the experiment that a study file describes."),
+    "resume": ("heapyard.cli.resume", "Go on with an interrupted experiment, exactly as planned."),
+    "results": ("heapyard.cli.results", "List the experiments on this machine."),
+    "show": ("heapyard.cli.show", "Show an experiment's answer, or the trials behind a number."),
+    "report": ("heapyard.cli.report", "Write an experiment's HTML report."),
+    "export": ("heapyard.cli.export", "Write an experiment's data as CSV, JSON Lines, Parquet or pyperf JSON."),
+    "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
+    "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),
+    "doctor": ("heapyard.cli.doctor", "Say what on this machine threatens a result, and how small a difference it can find."),
+}
