@@ -1,0 +1,210 @@
+"""The catalog of allocators: everything that can be compared here, and what a name on the command line means."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..model import places
+from ..model.allocator import SYSTEM, Allocator
+from ..model.errors import UsageError
+from .allocator_variants import OptionForm, apply_options, read_options, split_name
+from .library_facts import FactsCache, library_flaw
+from .peer_debian import has_apt, installed_packages, owner, upstream_version
+from .peer_files import Peer, load_peers
+from .toml_file import TomlTable, read_toml
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_INSTALLABLE = ("available", "broken")
+
+
+def load_allocators() -> dict[str, Allocator]:
+    """Every allocator of the catalog and of the user's own file, installed or not, by name; glibc comes first.
+
+    Costs about 30 ms, and once per new library a read of it for its digest. UsageError for a malformed file.
+    """
+    return {name: allocator for name, (allocator, _) in _catalog().items()}
+
+
+def installed_allocators() -> list[Allocator]:
+    """Those that can be compared now, in the catalog's order."""
+    return [allocator for allocator in load_allocators().values() if allocator.status == "installed"]
+
+
+def find_allocators(names: Sequence[str], extra: Mapping[str, Path] = {}) -> list[Allocator]:
+    """What the user's words mean, in their order, each once: names, variants (`glibc:tcache=0`), `system`, names in `extra`.
+
+    `extra` holds the user's own libraries by name. UsageError in one sentence for an unknown name (with near ones), an
+    allocator that is not installed (with the command that installs it), an unknown option, a library that cannot serve.
+    """
+    catalog = _catalog()
+    cache = FactsCache()
+    for name, library in extra.items():
+        if name in catalog:
+            raise UsageError(f"--allocator {name}=...: the catalog has an allocator of this name; choose another name")
+        catalog[name] = (_own_library(name, library, cache), None)
+    cache.save()
+    return [_find(name, catalog) for name in dict.fromkeys(names)]
+
+
+def parse_allocator_option(text: str) -> tuple[str, Path]:
+    """`mine=./libmine.so` as ("mine", its absolute path); UsageError when malformed. The file itself is not looked at."""
+    name, equals, path = text.partition("=")
+    if not (equals and path and _NAME.fullmatch(name)):
+        raise UsageError(f"--allocator '{text}': write NAME=LIBRARY, for example mine=./libmine.so")
+    if name == SYSTEM:
+        raise UsageError(f"--allocator '{text}': the name '{SYSTEM}' stands for what serves malloc without us; choose another")
+    return name, Path(path).expanduser().absolute()
+
+
+def system_allocator() -> Allocator:
+    """Nothing is injected: whatever malloc a program is linked with serves it, and is recorded."""
+    return Allocator(SYSTEM, "whatever the program is linked with", version="", library=None)
+
+
+def _find(name: str, catalog: dict[str, tuple[Allocator, OptionForm | None]]) -> Allocator:
+    base, options = split_name(name)
+    if base == SYSTEM:
+        if options:
+            raise UsageError(f"'{name}': '{SYSTEM}' injects nothing and takes no options; did you mean glibc?")
+        return system_allocator()
+    if base not in catalog:
+        near = difflib.get_close_matches(base, [*catalog, SYSTEM], n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`heapyard allocators` lists those there are"
+        raise UsageError(f"there is no allocator '{base}'; {hint}")
+    allocator, form = catalog[base]
+    if allocator.status == "broken":
+        raise UsageError(f"allocator {base} is broken: {allocator.reason}", remedy=_install_hint(base))
+    if allocator.status == "available":
+        raise UsageError(f"allocator {base} is not installed", remedy=_install_hint(base))
+    if allocator.status == "unavailable":
+        raise UsageError(f"allocator {base} cannot be had here: {allocator.reason}")
+    return apply_options(allocator, form, options, name)
+
+
+def _install_hint(name: str) -> str:
+    return f"Run: heapyard allocators install {name}"
+
+
+def _catalog() -> dict[str, tuple[Allocator, OptionForm | None]]:
+    """Every allocator with the form its options take."""
+    peers = load_peers()
+    cache = FactsCache()
+    versions = installed_packages([package for peer in peers.values() for package in peer.packages] + ["libc6"])
+    found: dict[str, tuple[Allocator, OptionForm | None]] = {}
+    for peer in peers.values():
+        allocator = _built(peer, peers) if peer.origin == "crate" else _on_system(peer, versions)
+        found[peer.name] = (_with_facts(allocator, cache), peer.options)
+    for name, own in _user_allocators(cache).items():
+        if name in found:
+            raise UsageError(f"{places.user_catalog()}: allocator '{name}' has the name of one in the catalog; choose another")
+        found[name] = own
+    cache.save()
+    return found
+
+
+def _with_facts(allocator: Allocator, cache: FactsCache) -> Allocator:
+    """The allocator with digest and build-id of its library, "broken" if the library cannot serve."""
+    if allocator.library is None or allocator.status != "installed":
+        return allocator
+    facts = cache.facts(allocator.library)
+    allocator = replace(allocator, sha256=facts.sha256, build_id=facts.build_id)
+    flaw = facts.flaw or cache.verdict(allocator)
+    return replace(allocator, status="broken", reason=f"{allocator.library} {flaw}") if flaw else allocator
+
+
+def _on_system(peer: Peer, versions: dict[str, str]) -> Allocator:
+    allocator = Allocator(peer.name, peer.title, version="", library=None, env=peer.env)
+    library = _find_library(peer)
+    if library is None:
+        if not peer.packages or not has_apt():
+            return replace(allocator, status="unavailable", reason=f"no {peer.libraries[0]} in the system's library folders")
+        return replace(allocator, status="available", provenance=f"Debian {peer.packages[0]}", reason="not installed")
+    if peer.origin == "system":
+        version = (os.confstr("CS_GNU_LIBC_VERSION") or "").removeprefix("glibc ")
+        package = "libc6"
+    else:
+        package = owner(library, [package for package in peer.packages if package in versions])
+        version = upstream_version(versions[package]) if package else ""
+    provenance = f"Debian {package} {versions[package]}" if package in versions else "found on this machine"
+    return replace(allocator, version=version, library=library.resolve(), provenance=provenance)
+
+
+def _find_library(peer: Peer) -> Path | None:
+    """The library as the system names it (before symbolic links are followed)."""
+    machine = {"i686": "i386"}.get(platform.machine(), platform.machine())
+    folders = (f"/usr/lib/{machine}-linux-gnu", f"/lib/{machine}-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/lib", "/usr/local/lib")
+    for name in peer.libraries:
+        if name.startswith("/"):
+            matches = list(Path("/").glob(name.format(machine=machine)[1:]))
+            if matches:
+                return max(matches, key=lambda path: [int(number) for number in re.findall(r"\d+", str(path))])
+        for folder in folders:
+            if not name.startswith("/") and (path := Path(folder, name)).exists():
+                return path
+    return None
+
+
+def _built(peer: Peer, peers: dict[str, Peer]) -> Allocator:
+    """A peer built here, from what its build left behind."""
+    built = peer.library_of or peer.name
+    recipe = peers[built].recipe
+    assert recipe is not None
+    allocator = Allocator(peer.name, peer.title, version="", library=None, env=peer.env, provenance=f"crate {recipe.crate}")
+    folder = places.peers() / built
+    try:
+        provenance = json.loads((folder / "provenance.json").read_text())
+        library = folder / provenance["library"]
+        crate = f"crate {provenance['crate']} {provenance['crate_version']}"
+        found = library.exists()
+    except (OSError, ValueError, KeyError):
+        found = False
+    if found:
+        return replace(allocator, version=provenance["version"], library=library.resolve(), provenance=crate)
+    failure = folder.with_name(f"{built}.failed")
+    if failure.exists():
+        return replace(allocator, status="broken", reason=failure.read_text().strip())
+    if not shutil.which("cargo"):
+        return replace(allocator, status="unavailable", reason="needs cargo to fetch its sources; install Debian's cargo or rustup")
+    return replace(allocator, status="available", reason="not built")
+
+
+def _own_library(name: str, library: Path, cache: FactsCache) -> Allocator:
+    """The user's own library as an allocator; UsageError when it cannot serve."""
+    flaw = library_flaw(library)
+    if flaw:
+        raise UsageError(f"--allocator {name}={library}: the library {flaw}")
+    resolved = library.resolve()
+    facts = cache.facts(resolved)
+    return Allocator(name, f"your own {library.name}", version="", library=resolved, sha256=facts.sha256, build_id=facts.build_id,
+                     provenance=f"user: {library}")
+
+
+def _user_allocators(cache: FactsCache) -> dict[str, tuple[Allocator, OptionForm | None]]:
+    """The `[allocator.NAME]` tables of the user's own catalog."""
+    path = places.user_catalog()
+    if not path.exists():
+        return {}
+    own = read_toml(path).table("allocator")
+    return {name: _user_allocator(name, table, cache) for name, table in own.tables().items()} if own else {}
+
+
+def _user_allocator(name: str, table: TomlTable, cache: FactsCache) -> tuple[Allocator, OptionForm | None]:
+    if not _NAME.fullmatch(name) or name == SYSTEM:
+        raise UsageError(f"{table.path}: '{name}' cannot be an allocator's name; use letters, digits and . _ + -")
+    library = table.path.parent / Path(table.string("library")).expanduser()
+    allocator = Allocator(name, table.string("title", f"your own {library.name}"), version=table.string("version", ""), library=library,
+                          env=table.mapping("env"), provenance=f"user: {table.path}")
+    form = read_options(table.table("options"))
+    table.finish()
+    flaw = library_flaw(library)
+    if flaw:
+        return replace(allocator, status="broken", reason=f"{library} {flaw}"), form
+    return _with_facts(replace(allocator, library=library.resolve()), cache), form
