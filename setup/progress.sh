@@ -51,6 +51,8 @@ cause() {
     echo "the disk is full: free about 2 GB and start again"
   elif step_log | grep -qE 'Could not get lock|Unable to acquire the dpkg'; then
     echo "another package manager is at work on this machine: let it end and start again"
+  elif step_log | grep -q 'CERTIFICATE_VERIFY_FAILED'; then
+    echo "a proxy presents a certificate that pip does not trust: set PIP_CERT to the file of certificates you trust, then start again"
   elif step_log | grep -qE 'Temporary failure|[Nn]ame resolution|Could not resolve|Failed to establish a new connection|Network is unreachable|Connection (timed out|refused|reset)|Cannot connect to proxy|Could not connect|Cannot initiate the connection'; then
     echo "the network cannot be reached: check the connection and the proxy settings, then start again"
   else
