@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
 # Step 1: the system's packages, as Debian and Ubuntu name them.
 #
-# A list has one package per line; `a|b`: the first of them that exists; a leading `?`: where the distribution has none,
-# Heapyard says so and does without. `#` starts a comment.
+# A list has one package per line; `a|b`: the first of them that exists, the last being in Debian 12 and Ubuntu 24.04; a
+# leading `?`: where the distribution has none, Heapyard says so and does without. `#` starts a comment.
 
 set_up_system() {
   if [ "${HEAPYARD_SYSTEM_PACKAGES:-}" = skip ]; then return; fi
@@ -21,30 +21,30 @@ have_packages() {
 
   # The stamp: the list's key, then the lines of the list that this distribution turned out to have no package for.
   key=$(hash_of "setup/$1")
+  known=
+  if [ -r "$stamp" ] && [ "$(head -n 1 -- "$stamp")" = "$key" ]; then known=$(tail -n +2 -- "$stamp"); fi
   absent=
-  if [ -r "$stamp" ] && [ "$(head -n 1 -- "$stamp")" = "$key" ]; then absent=$(tail -n +2 -- "$stamp"); fi
-  lacking=$(lacking | grep -vxF -e "$absent" || :)
+  lacking=$(lacking | grep -vxF -e "$known" || :)
   if [ -n "$lacking" ]; then
-    absent=
     choose
     get_privilege
     if [ -n "$absent" ]; then
-      step "system package index" "put right what apt says, then start again" as_root apt-get update
+      step "system package index" "" update_index
       choose
     fi
-    needed=$(printf '%s\n' "$absent" | grep -v '^?' || :)
+    needed=$(printf '%s\n' "$absent" | sed '/^?/d; s/|/ or /g' | paste -sd ' ')
     if [ -n "$needed" ]; then
-      give_up "this distribution has no package $(echo "$needed" | tr '\n' ' ' | sed 's/|/ or /g')and Heapyard needs it; install it by hand, then start again with HEAPYARD_SYSTEM_PACKAGES=skip"
+      give_up "$(cause "this distribution has no package $needed, which Heapyard needs; install it by hand, then start again with HEAPYARD_SYSTEM_PACKAGES=skip")"
     fi
     if [ -n "$absent" ]; then
-      say "not to be had from this distribution, so left out: $(printf '%s\n' "$absent" | tr -d '?' | sed 's/|/ or /g' | paste -sd ' ')"
+      say "not to be had from this distribution, so left out: $(printf '%s\n' "$absent" | sed 's/^?//; s/|/ or /g' | paste -sd ',')"
     fi
     if [ -n "$chosen" ]; then
       say "installing with apt: $chosen"
       step "system packages" "put right what apt says, then start again" install_packages
     fi
   fi
-  printf '%s\n' "$key" "$absent" >"$stamp"
+  printf '%s\n' "$key" "$known" "$absent" | sed '/^$/d' >"$stamp"
 }
 
 wanted() {
@@ -98,14 +98,19 @@ get_privilege() {
     apt-get update && apt-get install --yes --no-install-recommends $(to_install)"
 }
 
-# What a person has to install: the packages chosen, and the first alternative of what apt's index does not (yet) show.
+# What a person has to install: the packages chosen, and the last alternative of what apt's index does not (yet) show.
 to_install() {
-  printf '%s %s\n' "$chosen" "$(printf '%s\n' "$absent" | sed 's/^?//; s/|.*//' | paste -sd ' ')" | sed 's/^ //; s/ $//'
+  printf '%s %s\n' "$chosen" "$(printf '%s\n' "$absent" | sed 's/^?//; s/.*|//' | paste -sd ' ')" | sed 's/^ //; s/ $//'
 }
 
 as_root() {
   # apt starts services that would hold the lock of set-up; hence 9>&-.
   $privilege env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 LC_ALL=C.UTF-8 "$@" 9>&-
+}
+
+# One archive of several may be out of reach and the rest suffice: what counts is which packages are known afterwards.
+update_index() {
+  as_root apt-get update || :
 }
 
 install_packages() {
@@ -115,7 +120,7 @@ install_packages() {
     as_root dpkg --configure -a
     as_root apt-get --fix-broken install --yes --no-install-recommends
   elif step_log | grep -qE '404 +Not Found|Unable to fetch some archives'; then
-    as_root apt-get update || return 1
+    update_index
   else
     return 1
   fi
