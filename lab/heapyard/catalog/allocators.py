@@ -8,21 +8,21 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ..model import places
 from ..model.allocator import SYSTEM, Allocator
 from ..model.errors import UsageError
+from . import debian
 from .allocator_variants import OptionForm, apply_options, read_options, split_name
 from .library_facts import FactsCache, library_flaw
-from .peer_debian import has_apt, installed_packages, owner, upstream_version
+from .peer_debian import owner, upstream_version
 from .peer_files import Peer, load_peers
 from .toml_file import TomlTable, read_toml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-_INSTALLABLE = ("available", "broken")
 
 
 def load_allocators() -> dict[str, Allocator]:
@@ -69,6 +69,13 @@ def system_allocator() -> Allocator:
     return Allocator(SYSTEM, "whatever the program is linked with", version="", library=None)
 
 
+def unknown_allocator(name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name nobody knows, with those it resembles."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`heapyard allocators` lists those there are"
+    return UsageError(f"there is no allocator '{name}'; {hint}")
+
+
 def _find(name: str, catalog: dict[str, tuple[Allocator, OptionForm | None]]) -> Allocator:
     base, options = split_name(name)
     if base == SYSTEM:
@@ -76,9 +83,7 @@ def _find(name: str, catalog: dict[str, tuple[Allocator, OptionForm | None]]) ->
             raise UsageError(f"'{name}': '{SYSTEM}' injects nothing and takes no options; did you mean glibc?")
         return system_allocator()
     if base not in catalog:
-        near = difflib.get_close_matches(base, [*catalog, SYSTEM], n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`heapyard allocators` lists those there are"
-        raise UsageError(f"there is no allocator '{base}'; {hint}")
+        raise unknown_allocator(base, [*catalog, SYSTEM])
     allocator, form = catalog[base]
     if allocator.status == "broken":
         raise UsageError(f"allocator {base} is broken: {allocator.reason}", remedy=_install_hint(base))
@@ -97,10 +102,9 @@ def _catalog() -> dict[str, tuple[Allocator, OptionForm | None]]:
     """Every allocator with the form its options take."""
     peers = load_peers()
     cache = FactsCache()
-    versions = installed_packages([package for peer in peers.values() for package in peer.packages] + ["libc6"])
     found: dict[str, tuple[Allocator, OptionForm | None]] = {}
     for peer in peers.values():
-        allocator = _built(peer, peers) if peer.origin == "crate" else _on_system(peer, versions)
+        allocator = _built(peer, peers) if peer.origin == "crate" else _on_system(peer, cache)
         found[peer.name] = (_with_facts(allocator, cache), peer.options)
     for name, own in _user_allocators(cache).items():
         if name in found:
@@ -120,21 +124,26 @@ def _with_facts(allocator: Allocator, cache: FactsCache) -> Allocator:
     return replace(allocator, status="broken", reason=f"{allocator.library} {flaw}") if flaw else allocator
 
 
-def _on_system(peer: Peer, versions: dict[str, str]) -> Allocator:
+def _on_system(peer: Peer, cache: FactsCache) -> Allocator:
     allocator = Allocator(peer.name, peer.title, version="", library=None, env=peer.env)
-    library = _find_library(peer)
-    if library is None:
-        if not peer.packages or not has_apt():
+    found = _find_library(peer)
+    if found is None:
+        if not peer.packages or not shutil.which("apt-get"):
             return replace(allocator, status="unavailable", reason=f"no {peer.libraries[0]} in the system's library folders")
         return replace(allocator, status="available", provenance=f"Debian {peer.packages[0]}", reason="not installed")
+    library = found.resolve()
+    package, version = cache.package(library, lambda: _package(found, library, peer.packages))
+    provenance = f"Debian {package} {version}" if package else "found on this machine"
+    version = upstream_version(version)
     if peer.origin == "system":
         version = (os.confstr("CS_GNU_LIBC_VERSION") or "").removeprefix("glibc ")
-        package = "libc6"
-    else:
-        package = owner(library, [package for package in peer.packages if package in versions])
-        version = upstream_version(versions[package]) if package else ""
-    provenance = f"Debian {package} {versions[package]}" if package in versions else "found on this machine"
-    return replace(allocator, version=version, library=library.resolve(), provenance=provenance)
+    return replace(allocator, version=version, library=library, provenance=provenance)
+
+
+def _package(found: Path, library: Path, packages: Sequence[str]) -> tuple[str, str]:
+    """(package, version) of a library under the name it was found by or its resolved one, ("", "") if from none."""
+    package = owner(found, packages) or owner(library, packages)
+    return package, debian.version(package) if package else ""
 
 
 def _find_library(peer: Peer) -> Path | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -70,6 +71,15 @@ class FactsCache:
             self._known[key] = asdict(LibraryFacts(digest, build_id, flaw))
             self._changed = True
         return LibraryFacts(**{field: self._known[key][field] for field in LibraryFacts.__slots__})
+
+    def package(self, library: Path, find: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+        """(Debian package, its version) of an existing file, found by `find` when the file is new."""
+        key = f"{_key(library)}|package"
+        if key not in self._known:
+            package, version = find()
+            self._known[key] = {"package": package, "version": version}
+            self._changed = True
+        return self._known[key]["package"], self._known[key]["version"]
 
     def verdict(self, allocator: Allocator) -> str:
         """What the last verification found wrong with it, "" if nothing or if it never was verified."""

@@ -1,0 +1,89 @@
+"""Installing allocators: packages through apt, crates through Cargo; one that fails says why and the rest go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ..model.allocator import Allocator
+from ..model.errors import HeapyardError, SetupError
+from . import debian
+from .allocators import load_allocators, unknown_allocator
+from .library_facts import FactsCache
+from .peer_build import build_peer
+from .peer_files import Peer, load_peers
+from .peer_verify import verify
+
+Report = Callable[[str, str], None]
+
+
+class Outcome(NamedTuple):
+    """What became of one wanted allocator. `packages`: what the user has to install, since we may not."""
+
+    name: str
+    ok: bool
+    reason: str  # why not; or what it is, for one that is there
+    packages: tuple[str, ...] = ()
+
+
+def install_allocators(names: Sequence[str], report: Report) -> list[Outcome]:
+    """Make each of `names` usable; `report(name, step)` is called as things happen. One outcome per name, in order.
+
+    What is there already is only verified. UsageError for a name that is not in the catalog, before anything is done.
+    """
+    peers, catalog = load_peers(), load_allocators()
+    names = list(dict.fromkeys(names))
+    for name in names:
+        if name not in catalog:
+            raise unknown_allocator(name, catalog)
+    failures: dict[str, Outcome] = {}
+    for name in names:
+        owner = peers[peers[name].library_of or name] if name in peers else None
+        if owner is None or _is_there(owner, catalog) or owner.name in failures:
+            continue
+        failure = _install(owner, report)
+        if failure:
+            failures[owner.name] = failure
+    catalog = load_allocators()
+    verdicts = _verify((catalog[name] for name in names), report)
+    return [_outcome(catalog[name], peers.get(name), failures, verdicts) for name in names]
+
+
+def _is_there(peer: Peer, catalog: dict[str, Allocator]) -> bool:
+    return catalog[peer.name].status == "installed"
+
+
+def _install(peer: Peer, report: Report) -> Outcome | None:
+    """None when all went well."""
+    try:
+        if peer.recipe:
+            build_peer(peer, lambda step: report(peer.name, step))
+        elif peer.packages:
+            debian.install(["|".join(peer.packages)], lambda step: report(peer.name, step))
+    except SetupError as error:
+        return Outcome(peer.name, False, error.message, ("|".join(peer.packages),) if error.remedy else ())
+    except HeapyardError as error:
+        return Outcome(peer.name, False, error.message)
+    return None
+
+
+def _verify(wanted: Iterable[Allocator], report: Report) -> dict[str, str]:
+    """What is wrong with each installed one ("" if nothing), remembered for the next listing."""
+    cache, flaws = FactsCache(), {}
+    for allocator in wanted:
+        if allocator.status == "installed" and allocator.library:
+            report(allocator.name, "checking that it serves malloc")
+            flaws[allocator.name] = verify(allocator.library, allocator.env)
+            cache.remember_verdict(allocator, flaws[allocator.name])
+    cache.save()
+    return flaws
+
+
+def _outcome(allocator: Allocator, peer: Peer | None, failures: dict[str, Outcome], verdicts: dict[str, str]) -> Outcome:
+    failure = failures.get(peer.library_of or peer.name) if peer else None
+    if allocator.status == "installed":
+        flaw = verdicts[allocator.name]
+        return Outcome(allocator.name, not flaw, f"{allocator.library} {flaw}" if flaw else f"{allocator.version}, {allocator.provenance}")
+    if failure:
+        return failure._replace(name=allocator.name)
+    return Outcome(allocator.name, False, allocator.reason)

@@ -1,0 +1,53 @@
+"""Does a library really serve malloc when it is preloaded? Asked of two small programs, once after an installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+# A pointer from one library must never reach another's free: each of these has to come from the library under test.
+_FAMILY = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign")
+_TIMEOUT = 60
+
+# Prints, from inside the process, which object provides each function; then gives the heap some work in several threads.
+_PROBE = """
+import ctypes, json, sys, threading
+class Place(ctypes.Structure):
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+process = ctypes.CDLL(None)
+def provider(name):
+    place = Place()
+    found = process.dladdr(ctypes.cast(getattr(process, name), ctypes.c_void_p), ctypes.byref(place))
+    return place.file.decode() if found else ""
+def work():
+    kept = [bytes(size) for size in range(1, 20000, 7)]
+    del kept[::2]
+    kept += [bytearray(1 << 20) for _ in range(4)]
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(json.dumps({name: provider(name) for name in sys.argv[1:]}))
+"""
+
+
+def verify(library: Path, env: Mapping[str, str]) -> str:
+    """"" if the preloaded `library` serves malloc and its family, else why not, in words that follow its path. Two launches."""
+    own = {**os.environ, **env, "LD_PRELOAD": str(library), "PYTHONMALLOC": "malloc"}
+    for command in (["/bin/true"], [sys.executable, "-I", "-S", "-c", _PROBE, *_FAMILY]):
+        try:
+            done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        except subprocess.TimeoutExpired:
+            return f"makes {Path(command[0]).name} hang for over {_TIMEOUT} seconds"
+        ignored = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ld.so")]
+        if ignored:
+            return f"was not loaded: {ignored[0].removeprefix('ERROR: ld.so: ')}"
+        if done.returncode != 0:
+            how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+            return f"makes {Path(command[0]).name} end with {how}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+    providers = {name: Path(file).resolve() for name, file in json.loads(done.stdout).items()}
+    foreign = [f"{name} from {file}" for name, file in providers.items() if file != library.resolve()]
+    return f"was loaded, yet the program takes {', '.join(foreign)}" if foreign else ""

@@ -1,0 +1,1 @@
+//! Empty: this package only pins hardened-malloc-sys.
