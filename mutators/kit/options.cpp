@@ -1,0 +1,162 @@
+#include "options.hpp"
+
+#include <getopt.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "fatal.hpp"
+#include "text.hpp"
+
+namespace heapyard::kit {
+namespace {
+
+constexpr int kLongOnly = 1000;  // getopt value of option i without a letter: kLongOnly + i
+constexpr std::size_t kMost = 96;
+
+bool takes_argument(const Option& option) {
+  if (const auto* ignored = std::get_if<Ignored>(&option.kind)) return ignored->argument;
+  return !std::holds_alternative<Flag>(option.kind);
+}
+
+void print_default(Text& text, const Option& option) {
+  if (const auto* whole = std::get_if<Whole>(&option.kind)) {
+    text << " [" << whole->low << ".." << whole->high << ", default " << *whole->target << ']';
+  } else if (const auto* word = std::get_if<Word>(&option.kind)) {
+    if (!word->choices.empty()) text << " [" << word->choices << ']';
+    if (*word->target && **word->target) text << " [default " << *word->target << ']';
+  }
+}
+
+// Folds `about` into lines of at most 80 columns, indented to `column`.
+void print_folded(Text& text, std::string_view about, std::size_t column) {
+  std::size_t at = column;
+  while (!about.empty()) {  // bound: words of the text
+    const std::size_t space = about.find(' ');
+    const std::string_view word = about.substr(0, space);
+    if (at > column && at + 1 + word.size() > 80) {
+      text << '\n';
+      text.pad_to(column);
+      at = column;
+    } else if (at > column) {
+      text << ' ';
+      ++at;
+    }
+    text << word;
+    at += word.size();
+    about.remove_prefix(space == std::string_view::npos ? about.size() : space + 1);
+  }
+  text << '\n';
+}
+
+[[noreturn]] void print_help(std::span<const Option> options, const Usage& usage) {
+  Text text;
+  text << "Usage: " << usage.program << " [OPTIONS]\n\n";
+  print_folded(text, usage.summary, 0);
+  text << "\nOptions:\n";
+  for (const Option& option : options) {
+    if (std::holds_alternative<Ignored>(option.kind)) continue;
+    text << "  ";
+    if (option.letter) text << '-' << option.letter << ", ";
+    text << "--" << option.name;
+    if (*option.argument) text << ' ' << option.argument;
+    text << "\n      ";
+    Text about;
+    about << option.about;
+    print_default(about, option);
+    print_folded(text, about.view(), 6);
+  }
+  text << "  -h, --help\n      Show this and exit.\n";
+  if (*usage.examples) text << "\nExamples:\n" << usage.examples;
+  std::exit(text.write_to(STDOUT_FILENO) ? 0 : kExitMachine);
+}
+
+void complain_about(const Option& option, std::string_view given, std::string_view wanted) {
+  Text label;
+  label << "option --" << option.name;
+  if (option.letter) label << " (-" << option.letter << ')';
+  complain(label.view(), " must be ", wanted, ", not '", given, "'");
+  std::exit(kExitUsage);
+}
+
+void set_whole(const Option& option, const Whole& whole, std::string_view given) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
+  std::string_view rest(end, static_cast<std::size_t>(given.data() + given.size() - end));
+  bool fits = error == std::errc{};
+  if (fits && whole.sizes && !rest.empty()) {
+    const std::string_view units = "BKMG";
+    const std::size_t unit = units.find(rest.front());
+    if (unit != std::string_view::npos && rest.size() == 1) {
+      const std::int64_t factor = std::int64_t{1} << (10 * unit);
+      fits = value <= whole.high / factor;
+      value *= fits ? factor : 1;
+      rest = {};
+    }
+  }
+  if (fits && rest.empty() && value >= whole.low && value <= whole.high) {
+    *whole.target = value;
+    return;
+  }
+  Text wanted;
+  wanted << "a whole number from " << whole.low << " to " << whole.high;
+  complain_about(option, given, wanted.view());
+}
+
+void set_word(const Option& option, const Word& word, const char* given) {
+  std::string_view choices = word.choices;
+  bool known = choices.empty();
+  while (!known && !choices.empty()) {
+    const std::size_t bar = choices.find('|');
+    known = choices.substr(0, bar) == given;
+    choices.remove_prefix(bar == std::string_view::npos ? choices.size() : bar + 1);
+  }
+  if (!known) {
+    Text wanted;
+    wanted << "one of " << word.choices;
+    complain_about(option, given, wanted.view());
+  }
+  *word.target = given;
+}
+
+}  // namespace
+
+int parse_options(int argc, char** argv, std::span<const Option> options, const Usage& usage, OnOption on_option, void* context) {
+  program_name = usage.program;
+  char letters[2 * kMost + 4] = ":h";
+  option longs[kMost + 2] = {};
+  std::size_t at = 2;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const Option& entry = options[i];
+    longs[i] = {entry.name, takes_argument(entry) ? required_argument : no_argument, nullptr,
+                entry.letter ? entry.letter : kLongOnly + static_cast<int>(i)};
+    if (!entry.letter) continue;
+    letters[at++] = entry.letter;
+    if (takes_argument(entry)) letters[at++] = ':';
+  }
+  letters[at] = 0;
+  longs[options.size()] = {"help", no_argument, nullptr, 'h'};
+
+  opterr = 0;
+  for (;;) {  // bound: words of the command line
+    const int word_at = optind;
+    const int found = getopt_long(argc, argv, letters, longs, nullptr);
+    if (found == -1) break;
+    const char* word = argv[word_at < argc ? word_at : argc - 1];
+    if (found == 'h') print_help(options, usage);
+    if (found == ':') fatal(kExitUsage, "option ", std::string_view(word), " needs an argument; see --help");
+    if (found == '?') fatal(kExitUsage, "there is no option ", std::string_view(word), "; see --help");
+    const Option* entry = nullptr;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      if (found == (options[i].letter ? options[i].letter : kLongOnly + static_cast<int>(i))) entry = &options[i];
+    }
+    if (const auto* whole = std::get_if<Whole>(&entry->kind)) set_whole(*entry, *whole, optarg);
+    if (const auto* flag = std::get_if<Flag>(&entry->kind)) *flag->target = flag->value;
+    if (const auto* text = std::get_if<Word>(&entry->kind)) set_word(*entry, *text, optarg);
+    if (on_option) on_option(*entry, context);
+  }
+  return optind;
+}
+
+}  // namespace heapyard::kit
