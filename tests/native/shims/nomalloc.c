@@ -1,0 +1,1 @@
+int heapyard_test_no_malloc_here(void) { return 0; }
