@@ -15,11 +15,12 @@ CPPFLAGS := -D_GNU_SOURCE -I $(SOURCE)/include \
   $(foreach name,$(settings),-D$(if $(filter $(name),$(prefixed)),$(name),$(name:CONFIG_%=%))=$(strip $($(name))))
 shared := -pipe -O3 -flto -fPIC -fvisibility=hidden -fno-plt -fstack-clash-protection \
   $(call optional,-fcf-protection) -fstack-protector-strong $(if $(filter true,$(CONFIG_NATIVE)),-march=native)
-CFLAGS := -std=c17 $(shared)
+# The sources are C23; compilers that know it only in part (GCC before 13) find its keywords in headers.
+CFLAGS := $(or $(call optional,-std=c23),-std=c2x) $(shared) -include stdalign.h -include threads.h -include stdbool.h
 CXXFLAGS := -std=c++17 -fsized-deallocation $(shared)
 LDFLAGS := -Wl,-O1,--as-needed,-z,defs,-z,relro,-z,now,-z,nodlopen,-z,text
 
 objects := chacha.o h_malloc.o memory.o pages.o random.o util.o new.o
 
 libhardened_malloc.so: $(objects)
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared $^ -lpthread -lstdc++ -o $@
+	$(CC) $(shared) $(LDFLAGS) -shared $^ -lpthread -lstdc++ -o $@
