@@ -47,7 +47,7 @@ def compared(contrast: Contrast, treatment: str, *, workload: str, metric_name: 
     """A contrast with its verdict and, if `advise` and undecided, the number of further blocks."""
     metric = metric_named(metric_name)
     margin = margin_of(metric, settings)
-    found = verdict(contrast.simultaneous, contrast.tost, margin=margin, direction=metric.direction)
+    found = verdict(contrast.pair, contrast.simultaneous, contrast.tost, margin=margin, direction=metric.direction)
     more = None
     if found == "undecided" and advise:
         more = blocks_to_decide(contrast.difference, contrast.sd, blocks, margin=margin, confidence=settings.confidence,

@@ -42,7 +42,7 @@ def overall_of(metric: str, tables: Sequence[Table], cells: Sequence[Cell], work
     if not workloads:
         return None
     direction = sign_of(metric_named(metric).direction)
-    chosen = {table.workload: table for table in tables if table.workload in workloads}
+    chosen = {table.workload: table for table in tables}
     if len(workloads) == 1:
         return _single(metric, next(c for c in cells if c.workload == workloads[0] and c.metric == metric), direction)
     rows = []

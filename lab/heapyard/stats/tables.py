@@ -51,12 +51,12 @@ def tables(observations: Observations) -> list[Table]:
     for row in observations.rows:
         if 0 <= row.value < float("inf"):  # false for NaN too
             found[row.workload, row.metric][row.treatment][row.block] = row.value
-    made = []
+    metrics, made = metric_order(observations), []
     for workload in observations.workloads:
         out = left_out.get(workload, frozenset())
         if observations.baseline in out:
             continue
-        for metric in metric_order(observations):
+        for metric in metrics:
             values = found.get((workload, metric), {})
             table = _table(workload, metric, labels, out, values, observations.baseline)
             if table is not None:

@@ -9,10 +9,11 @@ from ..model.metrics import Direction
 from .scale import sign_of
 
 
-def verdict(simultaneous: Interval, tost: Interval, *, margin: float, direction: Direction) -> Verdict:
+def verdict(pair: Interval, simultaneous: Interval, tost: Interval, *, margin: float, direction: Direction) -> Verdict:
     """`equivalent` when the equivalence-test interval lies within the margin, even if a difference is proven: it is too small
-    to matter, and the interval still shows it. Else `better` or `worse` when the simultaneous interval excludes 1 (for a neutral
-    metric: less or more). Else `undecided`.
+    to matter, and the interval still shows it. Else `better` or `worse` (for a neutral metric: less or more) when the simultaneous
+    interval excludes 1 and the pair's own does too: the one guards against the number of comparisons, the other against a pair
+    that scatters more than the rest. Else `undecided`.
 
     `tost` is the interval at confidence 1 - 2 alpha; the margin runs from 1/(1+margin) to 1+margin so that exchanging
     treatment and baseline cannot change the verdict.
@@ -21,8 +22,8 @@ def verdict(simultaneous: Interval, tost: Interval, *, margin: float, direction:
         return "undecided"
     if 1 / (1 + margin) <= tost.low and tost.high <= 1 + margin:
         return "equivalent"
-    if simultaneous.high < 1:
+    if max(simultaneous.high, pair.high) < 1:
         return "worse" if sign_of(direction) > 0 else "better"
-    if simultaneous.low > 1:
+    if min(simultaneous.low, pair.low) > 1:
         return "better" if sign_of(direction) > 0 else "worse"
     return "undecided"
