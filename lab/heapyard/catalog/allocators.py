@@ -18,6 +18,7 @@ from ..model.errors import UsageError
 from . import debian
 from .allocator_variants import OptionForm, apply_options, read_options, split_name
 from .library_facts import FactsCache, library_flaw
+from .peer_build import RECORD
 from .peer_debian import owner, upstream_version
 from .peer_files import Peer, load_peers
 from .toml_file import TomlTable, read_toml
@@ -52,6 +53,14 @@ def find_allocators(names: Sequence[str], extra: Mapping[str, Path] = {}) -> lis
         catalog[name] = (_own_library(name, library, cache), None)
     cache.save()
     return [_find(name, catalog) for name in dict.fromkeys(names)]
+
+
+def build_record(allocator: Allocator) -> dict[str, object] | None:
+    """How a library built here was made (crate, checksum, compiler, flags, date); None for any other."""
+    record = allocator.library.parent / RECORD if allocator.library else None
+    if record is None or not record.is_relative_to(places.peers().resolve()):
+        return None
+    return json.loads(record.read_text())
 
 
 def parse_allocator_option(text: str) -> tuple[str, Path]:
@@ -169,7 +178,7 @@ def _built(peer: Peer, peers: dict[str, Peer]) -> Allocator:
     allocator = Allocator(peer.name, peer.title, version="", library=None, env=peer.env, provenance=f"crate {recipe.crate}")
     folder = places.peers() / built
     try:
-        provenance = json.loads((folder / "provenance.json").read_text())
+        provenance = json.loads((folder / RECORD).read_text())
         library = folder / provenance["library"]
         crate = f"crate {provenance['crate']} {provenance['crate_version']}"
         found = library.exists()

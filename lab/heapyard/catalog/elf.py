@@ -108,10 +108,9 @@ class _Image:
         self.dynamic = dict(self._dynamic())
 
     def _unpack(self, layout: str, at: int) -> tuple[int, ...]:
-        try:
-            return struct.unpack_from(self._order + layout, self._map, at)
-        except struct.error:
-            raise NotElfError("is a truncated ELF file") from None
+        if at + struct.calcsize(self._order + layout) > len(self._map):
+            raise NotElfError("is a truncated ELF file")
+        return struct.unpack_from(self._order + layout, self._map, at)
 
     def _segment(self, at: int) -> tuple[int, int, int, int]:
         """(type, file offset, address, size in the file) of one program header."""
@@ -138,7 +137,7 @@ class _Image:
         raise NotElfError("is a damaged ELF file: a table lies outside its segments")
 
     def _text(self, at: int) -> bytes:
-        end = self._map.find(b"\0", at)
+        end = self._map.find(b"\0", at) if at < len(self._map) else -1
         if end < 0:
             raise NotElfError("is a truncated ELF file")
         return self._map[at:end]

@@ -31,6 +31,9 @@ _FAMILY = ("malloc", "free", "calloc", "realloc", "aligned_alloc", "posix_memali
            "_Znwm", "_ZdlPv", "_ZdlPvm", "_ZnwmSt11align_val_t")
 
 
+RECORD = "provenance.json"  # beside each library built here: what it was made from, and how
+
+
 class BuildError(HeapyardError):
     """A build that failed, in one sentence; the log says the rest."""
 
@@ -70,6 +73,17 @@ def build_peer(peer: Peer, report: Callable[[str], None]) -> None:
         failure.unlink(missing_ok=True)
 
 
+def up_to_date(peer: Peer) -> bool:
+    """Whether what stands built is what the recipe and the lock file ask for now."""
+    recipe = peer.recipe
+    assert recipe is not None
+    try:
+        record = json.loads((places.peers() / peer.name / RECORD).read_text())
+        return record["steps"] == _written(recipe) and record["crate_sha256"] == _locked(recipe)["checksum"]
+    except (OSError, ValueError, KeyError):
+        return False
+
+
 @contextmanager
 def _workplace(name: str) -> Iterator[Path]:
     """An empty folder for one build, always the same path so that libraries come out the same; one builder at a time."""
@@ -107,9 +121,17 @@ def _fetch(recipe: Recipe, output) -> _Source:
     if done.returncode != 0:
         raise BuildError("cargo could not read the crate's manifest")
     package = next(entry for entry in json.loads(done.stdout)["packages"] if entry["name"] == recipe.crate)
-    locked = tomllib.loads((recipe.lock / "Cargo.lock").read_text())["package"]
-    checksum = next(entry["checksum"] for entry in locked if entry["name"] == recipe.crate)
-    return _Source(Path(package["manifest_path"]).parent, package["version"], checksum)
+    return _Source(Path(package["manifest_path"]).parent, package["version"], _locked(recipe)["checksum"])
+
+
+def _locked(recipe: Recipe) -> dict[str, str]:
+    """The crate's entry in the lock file."""
+    packages = tomllib.loads((recipe.lock / "Cargo.lock").read_text())["package"]
+    return next(entry for entry in packages if entry["name"] == recipe.crate)
+
+
+def _written(recipe: Recipe) -> list[str]:
+    return [" ".join(step) for step in recipe.steps]
 
 
 def _compile(recipe: Recipe, source: _Source, work: Path, output) -> Path:
@@ -149,7 +171,7 @@ def _publish(peer: Peer, source: _Source, library: Path, log: Path, work: Path) 
     flaw = verify(own, peer.env)
     if flaw:
         raise BuildError(f"was built, but the library {flaw}")
-    (aside / "provenance.json").write_text(json.dumps({
+    (aside / RECORD).write_text(json.dumps({
         "name": peer.name,
         "version": _upstream_version(recipe, source),
         "library": own.name,
@@ -157,7 +179,7 @@ def _publish(peer: Peer, source: _Source, library: Path, log: Path, work: Path) 
         "crate_version": source.version,
         "crate_sha256": source.checksum,
         "compiler": {tool: _first_line(tool) for tool in ("cc", "c++")},
-        "steps": [" ".join(step) for step in recipe.steps],
+        "steps": _written(recipe),
         "flags": _flags(log),
         "exports": sorted(exported(own, _FAMILY)),
         "built": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -183,9 +205,7 @@ def _first_line(tool: str) -> str:
 
 
 def _flags(log: Path) -> str:
-    """Options of the first compilation in the log that optimises; folders and outputs left out."""
-    for line in log.read_text(errors="replace").splitlines():
-        words = line.split()
-        if "-c" in words and any(re.fullmatch(r"-O[\w]+", word) for word in words):
-            return " ".join(word for word in words if re.match(r"-(?!I|c$|o$|M|isystem)", word))
-    return ""
+    """Options of the last compilation in the log that optimises, without folders, files and dependency lists."""
+    compilations = (line.split() for line in log.read_text(errors="replace").splitlines() if " -c " in line)
+    optimised = [words for words in compilations if any(re.fullmatch(r"-O\w+", word) for word in words)]
+    return " ".join(word for word in optimised[-1] if re.match(r"-(?!I|i|M|[co]$)", word)) if optimised else ""

@@ -10,7 +10,7 @@ from ..model.errors import HeapyardError, SetupError
 from . import debian
 from .allocators import load_allocators, unknown_allocator
 from .library_facts import FactsCache
-from .peer_build import build_peer
+from .peer_build import build_peer, up_to_date
 from .peer_files import Peer, load_peers
 from .peer_verify import verify
 
@@ -37,20 +37,15 @@ def install_allocators(names: Sequence[str], report: Report) -> list[Outcome]:
         if name not in catalog:
             raise unknown_allocator(name, catalog)
     failures: dict[str, Outcome] = {}
-    for name in names:
-        owner = peers[peers[name].library_of or name] if name in peers else None
-        if owner is None or _is_there(owner, catalog) or owner.name in failures:
-            continue
-        failure = _install(owner, report)
+    # Two allocators may share a library: it is made once.
+    for owner in dict.fromkeys(peers[name].library_of or name for name in names if name in peers):
+        there = catalog[owner].status == "installed" and (not peers[owner].recipe or up_to_date(peers[owner]))
+        failure = None if there else _install(peers[owner], report)
         if failure:
-            failures[owner.name] = failure
+            failures[owner] = failure
     catalog = load_allocators()
     verdicts = _verify((catalog[name] for name in names), report)
     return [_outcome(catalog[name], peers.get(name), failures, verdicts) for name in names]
-
-
-def _is_there(peer: Peer, catalog: dict[str, Allocator]) -> bool:
-    return catalog[peer.name].status == "installed"
 
 
 def _install(peer: Peer, report: Report) -> Outcome | None:
