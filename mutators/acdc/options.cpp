@@ -127,9 +127,9 @@ Options parse(int argc, char** argv) {
       "acdc",
       "Emulates the allocation, sharing, access and deallocation behaviour of a program, and measures how the malloc it runs on "
       "copes. After ACDC (Aigner and Kirsch, ISMM 2013); all work is fixed by the seed.",
-      "  acdc                                       one thread, the paper's defaults\n"
+      "  acdc                              one thread, the paper's defaults\n"
       "  acdc -a -s 4 -S 9 -d 30 -l 1 -L 5 -t 1000000 -O -T 100 -R 100 -A -n 4\n"
-      "                                             producers and consumers, as published\n"
+      "                                    producers and consumers, as published\n"
       "  acdc --false-sharing --min-size 10B --max-size 10B --quantum 1000000 -n 4\n"
       "  LD_PRELOAD=libjemalloc.so.2 acdc --delay 5 --no-access --json result.json\n"};
   const int rest = kit::parse_options(argc, argv, table, usage, [](const Option& option, void* context) {
