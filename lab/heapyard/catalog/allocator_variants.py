@@ -1,7 +1,8 @@
 """Variants: `glibc:tcache=0`, `jemalloc:narenas=1,dirty_decay_ms=0` as the environment each allocator understands.
 
 An allocator silently ignores an option it does not know, and the variant would be measured as if it were one; so every
-name is checked, against the machine's own list for glibc and against the list in the allocator's file otherwise.
+name is checked: against the machine's own list for glibc, otherwise against the list in the allocator's file and the
+library itself, since options come and go between versions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from .toml_file import TomlTable
 class OptionForm:
     """How options become environment variables: all in one `variable`, or one variable each, `prefix` + KEY.
 
-    `aliases` maps short names to full ones. `known` names are the allowed ones; empty for glibc, whose dynamic linker is asked.
+    `aliases` maps short names to full ones. `known` names those of any version, empty for glibc, whose dynamic linker is asked.
+    `reader` is the library that reads them, beside the one that is injected; "" if that is the one.
     """
 
     variable: str = ""
@@ -30,6 +32,7 @@ class OptionForm:
     prefix: str = ""
     aliases: tuple[tuple[str, str], ...] = ()
     known: tuple[str, ...] = ()
+    reader: str = ""
     tunables: bool = False
 
 
@@ -44,6 +47,7 @@ def read_options(table: TomlTable | None) -> OptionForm | None:
         prefix=table.string("prefix", ""),
         aliases=tuple(table.mapping("aliases").items()),
         known=table.strings("known", ()),
+        reader=table.string("reader", ""),
         tunables=table.boolean("tunables", False),
     )
     table.finish()
@@ -71,7 +75,7 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
 def apply_options(allocator: Allocator, form: OptionForm | None, options: dict[str, str], name: str) -> Allocator:
     """The variant `name` of `allocator`. UsageError for an option the allocator does not have.
 
-    Costs nothing but string work, except for glibc: its dynamic linker is run once to list its tunables (about 2 ms).
+    Costs a read of the library, or for glibc a run of its dynamic linker to list the tunables: milliseconds.
     """
     if not options:
         return allocator
@@ -81,7 +85,7 @@ def apply_options(allocator: Allocator, form: OptionForm | None, options: dict[s
     if form.tunables:
         full = _check_tunables(full, allocator, form)
     else:
-        _check_known(full, allocator.name, form)
+        _check_known(full, allocator, form)
     env = dict(allocator.env)
     if form.variable:
         pairs = [f"{key}{form.assign}{value}" for key, value in full.items()]
@@ -94,11 +98,24 @@ def apply_options(allocator: Allocator, form: OptionForm | None, options: dict[s
     return replace(allocator, name=name, title=f"{allocator.title}, {name.partition(':')[2]}", env=env)
 
 
-def _check_known(full: dict[str, str], name: str, form: OptionForm) -> None:
+def known_options(allocator: Allocator, form: OptionForm) -> list[str]:
+    """Those options of the list that this version of the library holds the names of."""
+    assert allocator.library is not None
+    file = allocator.library.with_name(form.reader) if form.reader else allocator.library
+    content = file.read_bytes().lower()
+    return [option for option in form.known if option.encode() in content]
+
+
+def _version(allocator: Allocator) -> str:
+    return f"{allocator.name} {allocator.version}".rstrip()
+
+
+def _check_known(full: dict[str, str], allocator: Allocator, form: OptionForm) -> None:
+    known = known_options(allocator, form)
     for key in full:
-        if key not in form.known:
-            names = sorted({*form.known, *dict(form.aliases)})
-            raise UsageError(f"{name} has no option '{key}'", remedy=f"It has {', '.join(names)}.")
+        if key not in known:
+            names = sorted({*known, *dict(form.aliases)})
+            raise UsageError(f"{_version(allocator)} has no option '{key}'", remedy=f"It has {', '.join(names)}.")
 
 
 def _check_tunables(full: dict[str, str], allocator: Allocator, form: OptionForm) -> dict[str, str]:
@@ -110,7 +127,7 @@ def _check_tunables(full: dict[str, str], allocator: Allocator, form: OptionForm
             own = [tunable.removeprefix("glibc.malloc.") for tunable in ranges if tunable.startswith("glibc.malloc.")]
             names = sorted({*own, *dict(form.aliases)})
             raise UsageError(
-                f"{allocator.name} {allocator.version} has no option '{key.removeprefix('glibc.malloc.')}'",
+                f"{_version(allocator)} has no option '{key.removeprefix('glibc.malloc.')}'",
                 remedy=f"It has {', '.join(names)}, and every other tunable under its full name (glibc.pthread.rseq=0).")
         low, high = ranges[key]
         if high is not None and low is not None:

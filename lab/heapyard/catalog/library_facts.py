@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -55,10 +56,11 @@ class FactsCache:
     def __init__(self) -> None:
         self._path = places.state() / "library-facts.json"
         self._changed = False
+        self._known: dict[str, dict[str, str]] = {}
         try:
-            self._known: dict[str, dict[str, str]] = json.loads(self._path.read_text())
-        except (OSError, ValueError):
-            self._known = {}
+            self._known |= json.loads(self._path.read_text())
+        except (OSError, ValueError, TypeError):
+            pass  # absent or damaged: everything is learnt anew
 
     def facts(self, library: Path) -> LibraryFacts:
         """Facts of an existing file: O(1) when remembered, else O(its size)."""
@@ -99,7 +101,8 @@ class FactsCache:
             aside.write_text(json.dumps(self._known, indent=1, sort_keys=True))
             aside.replace(self._path)
         except OSError:
-            aside.unlink(missing_ok=True)
+            with suppress(OSError):
+                aside.unlink()
 
 
 def _verdict_key(allocator: Allocator) -> str:

@@ -76,9 +76,9 @@ def _verify(wanted: Iterable[Allocator], report: Report) -> dict[str, str]:
 
 def _outcome(allocator: Allocator, peer: Peer | None, failures: dict[str, Outcome], verdicts: dict[str, str]) -> Outcome:
     failure = failures.get(peer.library_of or peer.name) if peer else None
+    if failure:
+        return failure._replace(name=allocator.name)
     if allocator.status == "installed":
         flaw = verdicts[allocator.name]
         return Outcome(allocator.name, not flaw, f"{allocator.library} {flaw}" if flaw else f"{allocator.version}, {allocator.provenance}")
-    if failure:
-        return failure._replace(name=allocator.name)
     return Outcome(allocator.name, False, allocator.reason)

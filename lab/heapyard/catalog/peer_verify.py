@@ -13,9 +13,10 @@ from pathlib import Path
 _FAMILY = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign")
 _TIMEOUT = 60
 
-# Prints, from inside the process, which object provides each function; then gives the heap some work in several threads.
+# Prints, from inside the process, which object provides each function, after some work. No threads: a library that crashes
+# now and then is not broken but unreliable, and the trials count how often.
 _PROBE = """
-import ctypes, json, sys, threading
+import ctypes, json, sys
 class Place(ctypes.Structure):
     _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
 process = ctypes.CDLL(None)
@@ -23,13 +24,9 @@ def provider(name):
     place = Place()
     found = process.dladdr(ctypes.cast(getattr(process, name), ctypes.c_void_p), ctypes.byref(place))
     return place.file.decode() if found else ""
-def work():
-    kept = [bytes(size) for size in range(1, 20000, 7)]
-    del kept[::2]
-    kept += [bytearray(1 << 20) for _ in range(4)]
-threads = [threading.Thread(target=work) for _ in range(4)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
+kept = [bytes(size) for size in range(1, 20000, 7)]
+del kept[::2]
+kept += [bytearray(1 << 20) for _ in range(4)]
 print(json.dumps({name: provider(name) for name in sys.argv[1:]}))
 """
 
