@@ -29,6 +29,7 @@ class Settings:
     margin_memory: float = 0.05
     confidence: float = 0.95
     timeout: float = 300.0  # per trial
+    patience: float = 0.0  # a trial may also last at most so many times the baseline's warm-up (at least 10 s); 0 = no such limit
     cpus: tuple[int, ...] = ()  # CPU affinity of every trial; empty = all
     seed: int = 0
     sample_interval: float = 0.01  # seconds between memory samples, stretched when sampling would cost over 1 %
@@ -55,7 +56,7 @@ class Treatment:
 class Block:
     """Every treatment of one workload once, adjacent in time, in `order` (labels, freshly shuffled).
 
-    `stage`: "pilot" | "main". `attempt` counts repetitions after a tripped guard.
+    `stage`: "warmup" (the baseline alone, never counted) | "pilot" | "main". `attempt` counts repetitions after a tripped guard.
     """
 
     index: int  # position in the experiment, unique

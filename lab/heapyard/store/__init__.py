@@ -1,1 +1,10 @@
 """Records: one SQLite file per experiment, its series beside it, and the exports."""
+
+from .folders import find_folder
+from .journal import StoredJournal, create, reopen
+from .locks import MachineLock
+from .records import Listed, latest, list_records, load_record
+from .series import read_series
+
+__all__ = ["Listed", "MachineLock", "StoredJournal", "create", "find_folder", "latest", "list_records", "load_record",
+           "read_series", "reopen"]

@@ -1,0 +1,234 @@
+"""The loop that carries out an experiment: warm-up, pilot, then as many further blocks as the pilot's noise calls for.
+
+Everything is planned in the journal before it runs, and the journal is all the loop needs to go on after an interruption.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from ..design.two_stage import blocks_wanted
+from ..model.errors import HeapyardError
+from ..model.experiment import Block, Experiment, Settings, Treatment, TrialOutcome
+from ..model.journal import ABANDONED, BUDGET, DROPPED, INTERRUPTED, NOTED, PLANNED, REPEATED, RESUMED, Journal
+from ..model.program import Program
+from ..model.units import format_duration
+from .loop_plan import MAIN, PILOT, WARM_UP, Pair, Plan
+from .loop_tally import Tally
+from .loop_watcher import Moment, Watcher
+
+Ending = Literal["finished", "interrupted"]
+
+LEAST_PATIENCE = 10.0  # seconds that any trial is given, however quick the warm-up was
+
+
+class Launch(Protocol):
+    """One fresh process launch; see execute.trial.run_trial."""
+
+    def __call__(self, program: Program, treatment: Treatment, settings: Settings, *, pad: int, folder: Path,
+                 stop: threading.Event | None = None) -> TrialOutcome: ...
+
+
+def carry_out(experiment: Experiment, journal: Journal, launch: Launch, *, watcher: Watcher | None = None,
+              stop: threading.Event | None = None, scratch: Path | None = None) -> Ending:
+    """Run what the journal does not hold yet; "interrupted" when `stop` was set before the end.
+
+    HeapyardError when nothing could be measured: the baseline failed everywhere, or the budget holds not one block. `scratch`
+    is where trials get their folders (default: the temporary folder). One trial at a time, each in a fresh folder.
+    """
+    return _Loop(experiment, journal, launch, watcher or Watcher(), stop or threading.Event(), scratch).run()
+
+
+class _Stopped(Exception):
+    """The user wants an end; the block in hand stays `started`, to be repeated on resumption."""
+
+
+class _Loop:
+    def __init__(self, experiment: Experiment, journal: Journal, launch: Launch, watcher: Watcher, stop: threading.Event,
+                 scratch: Path | None):
+        self.settings, self.journal, self.launch, self.watcher, self.stop = experiment.settings, journal, launch, watcher, stop
+        self.scratch = scratch
+        self.programs = {p.name: p for p in experiment.programs}
+        self.treatments = {t.label: t for t in experiment.treatments}
+        self.plan, self.tally = Plan(experiment, journal), Tally(experiment)
+        self.short_of_budget = False
+
+    def run(self) -> Ending:
+        self.tally.replay(self.journal.trials())
+        try:
+            self._take_up() if self.plan else self._plan_first_stages()
+            self._run_stage(WARM_UP)
+            self._check_alive()
+            self._run_stage(PILOT)
+            if not self.short_of_budget:
+                self._plan_main()
+                self._run_stage(MAIN)
+        except _Stopped:
+            self._event(INTERRUPTED, f"interrupted after {self.plan.done} of {self.plan.planned} blocks")
+            return "interrupted"
+        self._check_alive()
+        if self.short_of_budget:
+            self._settle_budget()
+        return "finished"
+
+    # --- what is to run
+
+    def _plan_first_stages(self) -> None:
+        self.plan.extend(WARM_UP, [self.settings.baseline], range(1))
+        if self.settings.blocks is None:
+            self.plan.extend(PILOT, list(self.treatments), range(self.settings.pilot_blocks))
+        else:
+            self.plan.extend(MAIN, list(self.treatments), range(self.settings.blocks))
+
+    def _take_up(self) -> None:
+        """Go on with an experiment that was interrupted: a block that was cut short starts afresh."""
+        self._event(RESUMED, f"resumed after {self.plan.done} of {self.plan.planned} blocks")
+        for block in self.plan.cut_short():
+            self.plan.repeat(block)
+
+    def _plan_main(self) -> None:
+        """Stein's second stage: per workload the number of blocks that the pilot's noise asks for; planned once."""
+        if self.settings.blocks is not None or any(self.plan.of(MAIN)):
+            return
+        pilot, rounds, totals = self.settings.pilot_blocks, dict[str, range](), list[str]()
+        for workload in self._alive():
+            times = self.tally.log_times(workload, (b.index for b in self.plan.of(PILOT, "done", workload)))
+            if not times:
+                continue
+            wanted = blocks_wanted(times, precision=self.settings.precision, confidence=self.settings.confidence,
+                                   at_most=self.settings.max_blocks)
+            rounds[workload] = range(pilot, pilot + wanted - len(times))
+            totals.append(f"{workload} {wanted}")
+        self.plan.extend(MAIN, list(self.treatments), rounds, self.tally.dropped())
+        self._event(PLANNED, f"blocks that the pilot's noise asks for, for intervals of ±{100 * self.settings.precision:.3g} %: "
+                             + (", ".join(totals) or "none"))
+
+    def _next(self, stage: str) -> Block | None:
+        """The next block to run; None when there is none, or none that is expected to end within the budget."""
+        budget, dropped = self.settings.budget, self.tally.dropped()
+        for block in self.plan.due(stage):
+            if stage == WARM_UP or budget is None or self.tally.spent + self.tally.expected(block, dropped) <= budget:
+                return block
+            self.short_of_budget = True
+        return None
+
+    # --- running it
+
+    def _run_stage(self, stage: str) -> None:
+        while (block := self._next(stage)) is not None:
+            if block.workload in self.tally.abandoned():
+                self.plan.end(block, "abandoned")
+            else:
+                self._run_block(block)
+
+    def _run_block(self, block: Block) -> None:
+        dropped, abandoned = self.tally.dropped(), self.tally.abandoned()
+        again = self._run_trials(block, dropped)
+        if again:
+            self.plan.repeat(block)
+        else:
+            self.plan.end(block, "abandoned" if block.workload in self.tally.abandoned() else "done")
+        for workload in self.tally.abandoned() - abandoned:
+            self._event(ABANDONED, f"{workload}: {self._why(workload, self.settings.baseline)}; nothing can be compared there")
+        for workload, label in sorted(self.tally.dropped() - dropped):
+            if label != self.settings.baseline:
+                self._event(DROPPED, f"{label} on {workload}: failed repeatedly ({self._why(workload, label)}); "
+                                     "it is not launched there again")
+
+    def _run_trials(self, block: Block, dropped: Iterable[Pair]) -> bool:
+        """Run the block's trials; True when a guard tripped and the whole block must be repeated."""
+        for position, label in enumerate(block.order):
+            if self.stop.is_set():
+                raise _Stopped
+            if (block.workload, label) in dropped:
+                continue
+            outcome = self._run_trial(block, position)
+            if outcome.status == "interrupted":
+                raise _Stopped
+            if outcome.tripped and block.stage != WARM_UP:
+                what = f"{_name(block)}: {'; '.join(outcome.tripped)}"
+                if self._may_repeat():
+                    # The rest of a block that does not count need not run.
+                    self._event(REPEATED, f"{what}; the whole block is repeated")
+                    return True
+                self._event(NOTED, f"{what}; counted, since {self.settings.redo_limit:.0%} of the blocks were repeated already")
+            if outcome.status == "failed" and label == self.settings.baseline:
+                break
+        return False
+
+    def _run_trial(self, block: Block, position: int) -> TrialOutcome:
+        moment = Moment(block, position, self.plan.done, self.plan.planned, self.tally.trials, self.tally.spent,
+                        self._remaining(), self.settings.budget)
+        self.watcher.trial_begins(moment)
+        folder = Path(tempfile.mkdtemp(prefix="heapyard-", dir=self.scratch))
+        try:
+            trial = self.journal.start_trial(block, position)
+            begin = time.monotonic()
+            outcome = self.launch(self.programs[block.workload], self.treatments[block.order[position]],
+                                  self._settings_for(block.workload), pad=block.pads[position], folder=folder, stop=self.stop)
+            self.tally.add(block, position, trial, outcome, time.monotonic() - begin)
+            self.journal.end_trial(trial, outcome)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.watcher.trial_ended(moment, outcome)
+        return outcome
+
+    def _settings_for(self, workload: str) -> Settings:
+        """The user's settings, with the time limit that the warm-up suggests if the user left that to us."""
+        usual = self.tally.typical(workload, self.settings.baseline)
+        if not (self.settings.patience and usual):
+            return self.settings
+        return replace(self.settings, timeout=min(self.settings.timeout, max(LEAST_PATIENCE, self.settings.patience * usual)))
+
+    def _may_repeat(self) -> bool:
+        return self.tally.tripped_blocks <= math.ceil(self.settings.redo_limit * self.plan.first_attempts)
+
+    # --- how it stands
+
+    def _alive(self) -> list[str]:
+        gone = self.tally.abandoned()
+        return [w for w in self.programs if w not in gone]
+
+    def _check_alive(self) -> None:
+        """HeapyardError when no workload is left."""
+        if self._alive():
+            return
+        reasons = [f"{w}: {self._why(w, self.settings.baseline)}" for w in self.programs]
+        more = f" (and {len(reasons) - 1} more programs failed)" if len(reasons) > 1 else ""
+        raise HeapyardError(f"nothing can be compared under the baseline {self.settings.baseline}: {reasons[0]}{more}")
+
+    def _settle_budget(self) -> None:
+        budget = format_duration(self.settings.budget or 0.0)
+        if not self.plan.done:
+            block = min(self.plan.due(), key=self.tally.expected)
+            raise HeapyardError(
+                f"the budget of {budget} is too short: one block of {block.workload} ({len(block.order)} launches) takes "
+                f"about {format_duration(self.tally.expected(block))}", remedy="Give more with --budget, or name fewer allocators.")
+        self._event(BUDGET, f"the budget of {budget} was used up after {self.plan.done} of {self.plan.planned} blocks")
+
+    def _remaining(self) -> float:
+        """Seconds to the end of what is planned, or of the budget if that comes first."""
+        dropped, gone = self.tally.dropped(), self.tally.abandoned()
+        due = sum(self.tally.expected(b, dropped) for b in self.plan.due() if b.workload not in gone)
+        left = math.inf if self.settings.budget is None else max(self.settings.budget - self.tally.spent, 0.0)
+        return min(due, left)
+
+    def _why(self, workload: str, label: str) -> str:
+        failed = [t for t in self.journal.trials() if (t.workload, t.treatment, t.status) == (workload, label, "failed")]
+        return failed[-1].reason.rstrip(".") if failed else "it failed"
+
+    def _event(self, kind: str, text: str) -> None:
+        self.journal.event(kind, text)
+        self.watcher.event(kind, text)
+
+
+def _name(block: Block) -> str:
+    return f"{block.workload}, block {block.round + 1}" + (f", attempt {block.attempt + 1}" if block.attempt else "")

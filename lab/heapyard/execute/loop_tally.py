@@ -1,0 +1,111 @@
+"""What an experiment has learned while it runs, rebuilt from the journal on resumption: durations, failures, the pilot's times."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from ..model.answers import wrong_answers
+from ..model.experiment import Block, Experiment, TrialOutcome
+from ..model.metrics import PRIMARY_TIME
+from ..model.record import TrialRecord
+from .loop_plan import WARM_UP, Pair
+
+FAILURES_TO_DROP = 2  # of one treatment on one workload
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The little that the loop must remember of a trial. `seconds`: from launch to the next thing the lab did."""
+
+    id: int
+    block: int
+    workload: str
+    treatment: str
+    status: str
+    answer: str
+    seconds: float
+    wall: float  # NaN if it has none
+    tripped: bool  # a guard was over its limit
+
+
+class Tally:
+    """Trials of one experiment as they come in. Queries are O(trials) at most, and asked between trials only."""
+
+    def __init__(self, experiment: Experiment):
+        self._experiment = experiment
+        self._baseline = experiment.settings.baseline
+        self._reference = {self._baseline, *(t.label for t in experiment.treatments if t.role == "control")}
+        self._seen: list[Seen] = []
+        self._seconds: dict[Pair, list[float]] = defaultdict(list)
+
+    def add(self, block: Block, position: int, trial: int, outcome: TrialOutcome, seconds: float) -> None:
+        """A trial that has just ended."""
+        self._add(Seen(trial, block.index, block.workload, block.order[position], outcome.status, outcome.answer, seconds,
+                       outcome.metrics.get(PRIMARY_TIME, math.nan), bool(outcome.tripped) and block.stage != WARM_UP))
+
+    def replay(self, trials: Iterable[TrialRecord]) -> None:
+        """The trials of earlier sessions; those without an end did not finish."""
+        for t in trials:
+            self._add(Seen(t.id, t.block, t.workload, t.treatment, t.status, t.answer, t.ended - t.started,
+                           t.metrics.get(PRIMARY_TIME, math.nan), bool(t.tripped) and t.stage != WARM_UP))
+
+    def _add(self, seen: Seen) -> None:
+        self._seen.append(seen)
+        if seen.status in ("ok", "failed"):
+            self._seconds[seen.workload, seen.treatment].append(seen.seconds)
+
+    @property
+    def trials(self) -> int:
+        """Trials that ended, whatever came of them."""
+        return sum(s.status in ("ok", "failed") for s in self._seen)
+
+    @property
+    def spent(self) -> float:
+        """Seconds in trials so far, in all sessions."""
+        return sum(s.seconds for s in self._seen)
+
+    @property
+    def tripped_blocks(self) -> int:
+        """Blocks in which a guard tripped, the one in hand included."""
+        return len({s.block for s in self._seen if s.tripped})
+
+    def failures(self) -> dict[Pair, int]:
+        """Failed trials by (workload, treatment), wrong answers included; only pairs that failed."""
+        wrong = wrong_answers(self._seen, self._experiment.programs, self._reference)
+        counts: dict[Pair, int] = defaultdict(int)
+        for s in self._seen:
+            if s.status == "failed" or s.id in wrong:
+                counts[s.workload, s.treatment] += 1
+        return dict(counts)
+
+    def dropped(self) -> set[Pair]:
+        """(workload, treatment) pairs that are not launched again."""
+        return {pair for pair, failed in self.failures().items() if failed >= FAILURES_TO_DROP}
+
+    def abandoned(self) -> set[str]:
+        """Workloads on which the baseline failed, so that nothing can be compared."""
+        return {workload for workload, label in self.failures() if label == self._baseline}
+
+    def typical(self, workload: str, label: str) -> float:
+        """Seconds a trial takes: the median so far; of the baseline if the treatment has not run; 0 if nothing has."""
+        seconds = self._seconds.get((workload, label)) or self._seconds.get((workload, self._baseline))
+        return median(seconds) if seconds else 0.0
+
+    def expected(self, block: Block, dropped: Iterable[Pair] = ()) -> float:
+        """Seconds the block will take without the dropped treatments."""
+        out = {label for workload, label in dropped if workload == block.workload}
+        return sum(self.typical(block.workload, label) for label in block.order if label not in out)
+
+    def log_times(self, workload: str, blocks: Iterable[int]) -> list[list[float]]:
+        """ln(wall) of the given blocks x treatments that never failed there; only complete blocks, labels in plan order."""
+        failed = {label for w, label in self.failures() if w == workload}
+        labels = [t.label for t in self._experiment.treatments if t.label not in failed]
+        walls: dict[int, dict[str, float]] = {index: {} for index in blocks}
+        for s in self._seen:
+            if s.workload == workload and s.block in walls and s.status == "ok" and s.wall > 0:
+                walls[s.block][s.treatment] = math.log(s.wall)
+        return [[row[label] for label in labels] for row in walls.values() if all(label in row for label in labels)]

@@ -1,0 +1,103 @@
+"""Opening an experiment's SQLite file, and what its errors mean to a person."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..model.errors import HeapyardError
+from ..model.metrics import METRICS
+
+SCHEMA_VERSION = 1
+FILE_NAME = "experiment.sqlite"
+
+_MEANINGS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "the file or its folder is read-only",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_PERM: "permission denied",
+    sqlite3.SQLITE_BUSY: "another process is writing to it",
+    sqlite3.SQLITE_NOTADB: "this is not an experiment's file, or it is damaged",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_IOERR: "the disk reports an error",
+}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into one sentence that names the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        meaning = _MEANINGS.get(code & 0xFF) if code is not None else None
+        raise HeapyardError(f"{path}: {meaning or error}") from error
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """A new file with the schema, ready to be written. HeapyardError when that is not possible."""
+    with explained(path):
+        connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
+        # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last commits.
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+        connection.executescript(f"BEGIN; {schema} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+        connection.executemany("INSERT INTO metric VALUES (?, ?, ?, ?)",
+                               [(m.name, m.title, m.unit, m.direction) for m in METRICS.values()])
+    return connection
+
+
+def open_to_write(path: Path) -> sqlite3.Connection:
+    """An existing file, to be continued."""
+    with explained(path):
+        connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
+        _check_version(connection, path)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+    return connection
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """An existing file, perhaps being written by another process; nothing of it is changed."""
+    with explained(path):
+        connection = _connect(f"{path.absolute().as_uri()}?mode=ro")
+        try:
+            _check_version(connection, path)
+        except sqlite3.OperationalError:
+            # SQLite must be able to write beside a file in WAL mode, unless it is promised that nobody else does.
+            log = path.with_name(path.name + "-wal")
+            if not path.exists() or (log.exists() and log.stat().st_size):
+                raise
+            connection.close()
+            connection = _connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+            _check_version(connection, path)
+    return connection
+
+
+def close(connection: sqlite3.Connection, *, tidy: bool) -> None:
+    """Close; `tidy` folds the log into the one file, which then opens anywhere, read-only folders included."""
+    if tidy:
+        try:
+            connection.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.Error:
+            pass  # a reader is looking or the disk is full; the log beside the file is part of the record then
+    connection.close()
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys=ON")
+    return connection
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise HeapyardError(f"{path}: was written by a newer Heapyard (schema {version}, this one reads up to {SCHEMA_VERSION})",
+                            remedy="Use that Heapyard, or export the data with it.")
+    if version < 1:
+        raise HeapyardError(f"{path}: is not an experiment's file, or its creation was cut short")

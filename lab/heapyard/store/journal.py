@@ -1,0 +1,151 @@
+"""Writing an experiment while it runs: every call is one committed transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+from .. import __version__
+from ..model.errors import HeapyardError
+from ..model.experiment import Block, BlockStatus, Experiment, TrialOutcome
+from ..model.record import TrialRecord
+from . import database, rows
+from .codec import encode
+from .folders import new_folder
+from .locks import ExperimentLock
+from .series import write_series
+
+
+class StoredJournal:
+    """The journal of one experiment in its folder; see model.journal.Journal. Made by `create` and `reopen`.
+
+    A context manager: leaving it closes the file and lets go of the experiment's lock. Errors of the disk are HeapyardErrors;
+    what was written before stays readable, and the experiment can be resumed.
+    """
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection, lock: ExperimentLock):
+        self.folder, self._connection, self._lock = folder, connection, lock
+        self._path = folder / database.FILE_NAME
+        with database.explained(self._path):
+            self.experiment: Experiment = rows.read_experiment(connection)
+            created = datetime.fromisoformat(rows.read_header(connection)["created"])
+            last = connection.execute("SELECT max(coalesce(max(ended), 0), coalesce(max(started), 0)) FROM trial").fetchone()[0]
+        # Seconds since creation on a clock that is never set back; a resumed experiment goes on after its last entry.
+        self._origin = time.monotonic() - max(time.time() - created.timestamp(), last)
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+    def __enter__(self) -> StoredJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; harmless when it is closed already."""
+        if self._connection is not None:
+            database.close(self._connection, tidy=True)
+            self._lock.release()
+            self._connection = None
+
+    def elapsed(self) -> float:
+        """Seconds since the experiment was created."""
+        return time.monotonic() - self._origin
+
+    def add_blocks(self, blocks: Sequence[Block]) -> None:
+        with self._transaction() as run:
+            for b in blocks:
+                run("INSERT INTO block VALUES (?, ?, ?, ?, ?, 'planned')", (b.index, b.stage, b.round, b.workload, b.attempt))
+                for position, (label, pad) in enumerate(zip(b.order, b.pads, strict=True)):
+                    run("INSERT INTO trial (block, position, treatment, pad, status) VALUES (?, ?, ?, ?, 'planned')",
+                        (b.index, position, label, pad))
+
+    def plan(self) -> list[tuple[Block, BlockStatus]]:
+        with database.explained(self._path):
+            return rows.read_plan(self._connection)
+
+    def trials(self) -> tuple[TrialRecord, ...]:
+        with database.explained(self._path):
+            return rows.read_trials(self._connection)
+
+    def start_trial(self, block: Block, position: int) -> int:
+        with self._transaction() as run:
+            run("UPDATE block SET status = 'started' WHERE id = ? AND status = 'planned'", (block.index,))
+            found = run("UPDATE trial SET status = 'started', started = ? WHERE block = ? AND position = ? AND status = 'planned' "
+                        "RETURNING id", (self.elapsed(), block.index, position)).fetchone()
+        if found is None:
+            raise HeapyardError(f"{self._path}: trial {position} of block {block.index} is not in the plan, or ran before")
+        return found["id"]
+
+    def end_trial(self, trial: int, outcome: TrialOutcome) -> None:
+        ended = self.elapsed()
+        try:
+            series = write_series(self.folder, outcome.series) if outcome.series else ""
+        except OSError as error:
+            raise HeapyardError(f"{self.folder}: the trial's series cannot be stored ({error.strerror})") from None
+        with self._transaction() as run:
+            run("UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, signal = ?, "
+                "failure = ?, reason = ?, stderr_tail = ?, guards_json = ?, tripped_json = ?, detail_json = ?, series = ? "
+                "WHERE id = ?",
+                (outcome.status, ended, outcome.command_line, outcome.provider, outcome.answer, outcome.exit_code,
+                 outcome.signal, outcome.failure, outcome.reason, outcome.stderr_tail, encode(outcome.guards),
+                 encode(outcome.tripped), encode(outcome.detail), series, trial))
+            for metric, value in outcome.metrics.items():
+                run("INSERT INTO response VALUES (?, ?, ?)", (trial, metric, float(value)))
+
+    def end_block(self, block: Block, status: BlockStatus) -> None:
+        with self._transaction() as run:
+            run("UPDATE block SET status = ? WHERE id = ?", (status, block.index))
+
+    def event(self, kind: str, text: str) -> None:
+        with self._transaction() as run:
+            run("INSERT INTO event (at, kind, text) VALUES (?, ?, ?)", (self.elapsed(), kind, text))
+
+    def snapshot(self, moment: str, environment: object) -> None:
+        """The state of the machine at a `moment`: start, resumed or end."""
+        with self._transaction() as run:
+            run("INSERT INTO environment (at, moment, snapshot_json) VALUES (?, ?, ?)",
+                (self.elapsed(), moment, encode(environment)))
+
+    def set_status(self, status: str) -> None:
+        """running | finished | interrupted | failed."""
+        with self._transaction() as run:
+            run("UPDATE experiment SET status = ?", (status,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[object]:
+        with database.explained(self._path):
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection.execute
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+
+def create(experiment: Experiment, parent: Path | None = None) -> StoredJournal:
+    """A new experiment under `parent` (default: the results folder), its request stored. HeapyardError when it cannot be."""
+    folder = new_folder(parent)
+    lock = ExperimentLock(folder)
+    path = folder / database.FILE_NAME
+    connection = database.create(path)
+    with database.explained(path):
+        connection.execute("BEGIN IMMEDIATE")
+        rows.write_experiment(connection, experiment, folder.name, datetime.now(timezone.utc).isoformat(), __version__)
+        connection.execute("COMMIT")
+    return StoredJournal(folder, connection, lock)
+
+
+def reopen(folder: Path) -> StoredJournal:
+    """An experiment to go on with. HeapyardError when it is being carried out, damaged, or newer than this Heapyard."""
+    lock = ExperimentLock(folder)
+    return StoredJournal(folder, database.open_to_write(folder / database.FILE_NAME), lock)

@@ -1,0 +1,41 @@
+"""From stored trials to what the statistics see: which trials count, and what failed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from ..model.experiment import Experiment
+from ..model.observations import Failure, Observation, Observations
+from ..model.record import TrialRecord
+
+
+def observations_of(experiment: Experiment, trials: Sequence[TrialRecord]) -> Observations:
+    """Counted trials in long form, failures by workload and treatment. O(trials x metrics)."""
+    control = next((t.label for t in experiment.treatments if t.role == "control"), "")
+    treatments = tuple(t.label for t in experiment.treatments if t.role == "treatment")
+    rows = tuple(
+        Observation(t.workload, t.treatment, t.block, metric, value, t.id, t.position, t.started, t.stage)
+        for t in trials if t.counted
+        for metric, value in t.metrics.items()
+    )
+    return Observations(
+        workloads=tuple(p.name for p in experiment.programs), treatments=treatments, baseline=experiment.settings.baseline,
+        control=control, rows=rows, failures=failures_of(trials), settings=experiment.settings,
+    )
+
+
+def failures_of(trials: Sequence[TrialRecord]) -> tuple[Failure, ...]:
+    """Every treatment with a failed trial, in repeated blocks too: a crash is a crash. The commonest kind stands for all."""
+    attempted: Counter[tuple[str, str]] = Counter()
+    failed: dict[tuple[str, str], list[TrialRecord]] = defaultdict(list)
+    for trial in trials:
+        attempted[trial.workload, trial.treatment] += trial.status in ("ok", "failed")
+        if trial.status == "failed":
+            failed[trial.workload, trial.treatment].append(trial)
+    found = []
+    for key, those in failed.items():
+        kind = Counter(t.failure for t in those).most_common(1)[0][0]
+        reason = next(t.reason for t in those if t.failure == kind)
+        found.append(Failure(*key, failed=len(those), attempted=attempted[key], kind=kind, reason=reason))
+    return tuple(found)

@@ -1,0 +1,111 @@
+"""Between the tables of an experiment's file and the model."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+
+from ..model.answers import wrong_answers
+from ..model.experiment import Block, BlockStatus, Experiment, Settings, Treatment
+from ..model.program import Program
+from ..model.record import Event, TrialRecord
+from .codec import decode, encode
+
+COUNTED_STAGES = ("pilot", "main")
+
+
+def write_experiment(connection: sqlite3.Connection, experiment: Experiment, name: str, created: str, version: str) -> None:
+    """The request, in the tables experiment, program and treatment."""
+    connection.execute("INSERT INTO experiment VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
+                       (name, experiment.title, created, version, experiment.settings.seed, encode(experiment.argv),
+                        experiment.cwd, encode(experiment.settings), experiment.study))
+    connection.executemany("INSERT INTO program VALUES (?, ?, ?)",
+                           [(i, p.name, encode(p)) for i, p in enumerate(experiment.programs)])
+    connection.executemany("INSERT INTO treatment VALUES (?, ?, ?, ?)",
+                           [(i, t.label, t.role, encode(t)) for i, t in enumerate(experiment.treatments)])
+
+
+def read_header(connection: sqlite3.Connection) -> sqlite3.Row:
+    """The one row of the table experiment."""
+    header = connection.execute("SELECT * FROM experiment").fetchone()
+    if header is None:
+        raise sqlite3.DatabaseError("the file holds no experiment; its creation was cut short")
+    return header
+
+
+def read_experiment(connection: sqlite3.Connection) -> Experiment:
+    """The request as it was stored."""
+    header = read_header(connection)
+    return Experiment(
+        title=header["title"], settings=decode(Settings, header["settings_json"]),
+        programs=tuple(decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program ORDER BY place")),
+        treatments=tuple(decode(Treatment, r[0])
+                         for r in connection.execute("SELECT definition_json FROM treatment ORDER BY place")),
+        argv=decode(tuple[str, ...], header["argv_json"]), cwd=header["cwd"], study=header["study"],
+    )
+
+
+def read_plan(connection: sqlite3.Connection) -> list[tuple[Block, BlockStatus]]:
+    """Blocks with their orders, by index. O(trials)."""
+    orders: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for row in connection.execute("SELECT block, treatment, pad FROM trial ORDER BY block, position"):
+        orders[row["block"]].append((row["treatment"], row["pad"]))
+    found: list[tuple[Block, BlockStatus]] = []
+    for row in connection.execute("SELECT * FROM block ORDER BY id"):
+        order, pads = zip(*orders[row["id"]], strict=True)
+        block = Block(row["id"], row["stage"], row["round"], row["workload"], order, pads, row["attempt"])
+        found.append((block, row["status"]))
+    return found
+
+
+def read_trials(connection: sqlite3.Connection) -> tuple[TrialRecord, ...]:
+    """Every trial that was started, in the order they ran; wrong answers are failures. O(trials x metrics)."""
+    metrics: dict[int, dict[str, float]] = defaultdict(dict)
+    for row in connection.execute("SELECT trial, metric, value FROM response"):
+        metrics[row["trial"]][row["metric"]] = row["value"]
+    query = ("SELECT trial.*, block.attempt, block.stage, block.workload, block.status AS block_status "
+             "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' ORDER BY trial.started, trial.id")
+    trials = [_trial(row, metrics.get(row["id"], {})) for row in connection.execute(query)]
+    programs = [decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program")]
+    wrong = wrong_answers(trials, programs, _reference(connection))
+    return tuple(_judged(t, wrong[t.id]) if t.id in wrong else t for t in trials)
+
+
+def read_events(connection: sqlite3.Connection) -> tuple[Event, ...]:
+    return tuple(Event(r["at"], r["kind"], r["text"]) for r in connection.execute("SELECT * FROM event ORDER BY id"))
+
+
+def read_environment(connection: sqlite3.Connection) -> dict[str, object]:
+    """The snapshot taken at the start; later ones under their moment ("resumed", "end"), each only where it differs."""
+    first: dict[str, object] = {}
+    for row in connection.execute("SELECT moment, snapshot_json FROM environment ORDER BY id"):
+        snapshot = json.loads(row["snapshot_json"])
+        if not first:
+            first = snapshot
+        else:
+            first[row["moment"]] = {k: v for k, v in snapshot.items() if first.get(k) != v}
+    return first
+
+
+def _reference(connection: sqlite3.Connection) -> set[str]:
+    baseline = decode(Settings, read_header(connection)["settings_json"]).baseline
+    return {baseline, *(r[0] for r in connection.execute("SELECT label FROM treatment WHERE role = 'control'"))}
+
+
+def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
+    counted = row["status"] == "ok" and row["block_status"] == "done" and row["stage"] in COUNTED_STAGES
+    return TrialRecord(
+        id=row["id"], block=row["block"], attempt=row["attempt"], stage=row["stage"], workload=row["workload"],
+        treatment=row["treatment"], position=row["position"], status=row["status"], counted=counted,
+        started=row["started"], ended=row["ended"] if row["ended"] is not None else row["started"], metrics=metrics,
+        command_line=row["command_line"], provider=row["provider"], answer=row["answer"], exit_code=row["exit_code"],
+        signal=row["signal"], reason=row["reason"], failure=row["failure"], stderr_tail=row["stderr_tail"],
+        guards=json.loads(row["guards_json"]), tripped=tuple(json.loads(row["tripped_json"])), series=row["series"],
+    )
+
+
+def _judged(trial: TrialRecord, sentence: str) -> TrialRecord:
+    from dataclasses import replace
+
+    return replace(trial, status="failed", failure="wrong answer", reason=sentence, counted=False)
