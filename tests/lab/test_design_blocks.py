@@ -15,7 +15,9 @@ LABELS = ["glibc", "jemalloc", "mimalloc", "glibc (A/A control)"]
 
 
 def plan(seed=7, rounds=range(4), workloads=WORKLOADS, labels=LABELS, **rest):
-    return make_blocks(workloads, labels, rounds, seed=seed, stage=rest.get("stage", "pilot"), first_index=rest.get("first", 0))
+    return make_blocks(
+        workloads, labels, rounds, seed=seed, stage=rest.get("stage", "pilot"), first_index=rest.get("first", 0)
+    )
 
 
 def test_every_block_holds_every_label_once_and_every_round_every_workload_once():
@@ -36,11 +38,18 @@ def test_same_seed_same_plan_other_seed_other_plan():
 
 
 def test_plan_does_not_depend_on_the_interpreters_hash_seed():
-    code = ("from heapyard.design.blocks import *; "
-            f"print(plan_hash(make_blocks({WORKLOADS!r}, {LABELS!r}, range(4), seed=7, stage='pilot', first_index=0)))")
+    code = (
+        "from heapyard.design.blocks import *; "
+        f"print(plan_hash(make_blocks({WORKLOADS!r}, {LABELS!r}, range(4), seed=7, stage='pilot', first_index=0)))"
+    )
     hashes = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                       env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}).stdout
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
         for seed in ("0", "1", "4711")
     }
     assert hashes == {plan_hash(plan()) + "\n"}
@@ -56,7 +65,9 @@ def test_the_plan_of_a_round_is_pinned():
 def test_stage_two_depends_neither_on_stage_one_nor_on_the_other_workloads():
     whole = {(b.workload, b.round): (b.order, b.pads) for b in plan(rounds=range(20))}
     later = plan(rounds={"z3": range(6, 20), "jq": range(6, 9)}, stage="main", first=100, labels=LABELS[::-1])
-    assert {(b.workload, b.round) for b in later} == {("z3", r) for r in range(6, 20)} | {("jq", r) for r in range(6, 9)}
+    assert {(b.workload, b.round) for b in later} == {("z3", r) for r in range(6, 20)} | {
+        ("jq", r) for r in range(6, 9)
+    }
     for block in later:
         assert (block.order, block.pads) == whole[block.workload, block.round]
     assert [b.index for b in later] == list(range(100, 117))
@@ -79,7 +90,9 @@ def test_pads_cover_the_page_evenly():
 def test_a_repeated_block_is_shuffled_afresh_and_counts_its_attempt():
     blocks = plan(rounds=range(30), workloads=["jq"])
     again = [repeat(b, seed=7, index=1000 + b.index) for b in blocks]
-    assert all(a.attempt == 1 and a.round == b.round and a.index == 1000 + b.index for a, b in zip(again, blocks, strict=True))
+    assert all(
+        a.attempt == 1 and a.round == b.round and a.index == 1000 + b.index for a, b in zip(again, blocks, strict=True)
+    )
     assert all(sorted(a.order) == sorted(b.order) for a, b in zip(again, blocks, strict=True))
     assert sum(a.order != b.order for a, b in zip(again, blocks, strict=True)) > 20
     assert repeat(again[0], seed=7, index=5).attempt == 2

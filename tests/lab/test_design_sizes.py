@@ -75,7 +75,8 @@ def test_stein_sizes_cover_whatever_the_noise():
 
 
 def test_advice_settles_the_verdict_four_times_in_five():
-    """Simulated with the advised number of blocks: a true difference is found, or true equality established, in about 80 %."""
+    """Simulated with the advised number of blocks: a true difference is found, or true equality established, in about
+    80 %."""
     rng = np.random.default_rng(5)
     for difference, sd in ((0.03, 0.03), (0.0, 0.02)):
         total = 6 + blocks_to_decide(difference, sd, 6, margin=0.02)

@@ -25,9 +25,23 @@ def no_warnings():
         yield
 
 
-def observe(effects=None, *, workloads=("jq", "z3", "gawk"), treatments=(BASE, "je", "mi", "sc"), blocks=8, sd=0.01, seed=0,
-            metrics=PRIMARY, control=True, settings=Settings(baseline=BASE), failures=(), size=1.0, program_sd=0.0):
-    """Rows of a simulated experiment; `effects` maps (treatment, metric) or treatment to a log ratio to the baseline."""
+def observe(
+    effects=None,
+    *,
+    workloads=("jq", "z3", "gawk"),
+    treatments=(BASE, "je", "mi", "sc"),
+    blocks=8,
+    sd=0.01,
+    seed=0,
+    metrics=PRIMARY,
+    control=True,
+    settings=Settings(baseline=BASE),
+    failures=(),
+    size=1.0,
+    program_sd=0.0,
+):
+    """Rows of a simulated experiment; `effects` maps (treatment, metric) or treatment to a log ratio to the
+    baseline."""
     rng = np.random.default_rng(seed)
     labels = (*treatments, CONTROL) if control else tuple(treatments)
     rows = []
@@ -40,7 +54,9 @@ def observe(effects=None, *, workloads=("jq", "z3", "gawk"), treatments=(BASE, "
                     effect = (effects or {}).get((t, metric), (effects or {}).get(t, 0.0)) + own[t]
                     value = size * math.exp(drift + effect + rng.normal(0, sd))
                     rows.append(Observation(workload, t, 1000 * place + b, metric, value))
-    return Observations(tuple(workloads), tuple(treatments), BASE, CONTROL if control else "", tuple(rows), tuple(failures), settings)
+    return Observations(
+        tuple(workloads), tuple(treatments), BASE, CONTROL if control else "", tuple(rows), tuple(failures), settings
+    )
 
 
 def failed(workload, treatment, count=1, of=8):
@@ -52,19 +68,31 @@ def verdicts(analysis, metric="wall"):
 
 
 def test_known_effects_are_found_in_every_program_and_over_all():
-    effects = {("je", "wall"): math.log(0.93), ("mi", "wall"): 0.0, ("sc", "wall"): math.log(1.06), ("je", "peak_rss"): math.log(1.2),
-               ("sc", "peak_rss"): 0.1}
+    effects = {
+        ("je", "wall"): math.log(0.93),
+        ("mi", "wall"): 0.0,
+        ("sc", "wall"): math.log(1.06),
+        ("je", "peak_rss"): math.log(1.2),
+        ("sc", "peak_rss"): 0.1,
+    }
     found = analyse(observe(effects, blocks=20, sd=0.005))
     for workload in ("jq", "z3", "gawk"):
         assert [verdicts(found)[workload, t] for t in ("je", "mi", "sc")] == ["better", "equivalent", "worse"]
-    assert {c.treatment: c.verdict for c in found.over_all("wall").comparisons} == {"je": "better", "mi": "equivalent", "sc": "worse"}
+    assert {c.treatment: c.verdict for c in found.over_all("wall").comparisons} == {
+        "je": "better",
+        "mi": "equivalent",
+        "sc": "worse",
+    }
     cell = found.cell("z3", "wall")
     assert [s.letters for s in cell.summaries] == ["b", "a", "b", "c"]
     assert [s.treatment for s in cell.summaries if s.among_best] == ["je"]
     assert found.over_all("wall").best == "je" and found.over_all("wall").among_best == ("je",)
     assert found.control.clean and found.control.checked == 6
     assert found.control.noise == pytest.approx(0.005, rel=0.25)
-    assert [(p.treatment, p.on_front) for p in found.pareto if p.treatment in ("je", "sc")] == [("je", True), ("sc", False)]
+    assert [(p.treatment, p.on_front) for p in found.pareto if p.treatment in ("je", "sc")] == [
+        ("je", True),
+        ("sc", False),
+    ]
     assert found.failures == () and found.metrics == PRIMARY and found.treatments == (BASE, "je", "mi", "sc")
 
 
@@ -73,7 +101,9 @@ def test_the_control_is_nowhere_but_in_the_control():
     for cell in found.cells:
         assert CONTROL not in {s.treatment for s in cell.summaries} | {c.treatment for c in cell.comparisons}
         assert cell.control.treatment == CONTROL and cell.residual_df == 7 * 4
-    assert CONTROL not in {c.treatment for o in found.overall for c in o.comparisons} | {p.treatment for p in found.pareto}
+    assert CONTROL not in {c.treatment for o in found.overall for c in o.comparisons} | {
+        p.treatment for p in found.pareto
+    }
     listed = observe()
     assert analyse(replace(listed, treatments=(*listed.treatments, CONTROL))) == found
 
@@ -91,7 +121,11 @@ def test_order_of_rows_does_not_matter():
 
 def test_only_complete_blocks_count():
     whole = observe(blocks=6)
-    torn = [r for r in whole.rows if not (r.workload == "jq" and r.block == 3 and r.treatment == "mi" and r.metric == "wall")]
+    torn = [
+        r
+        for r in whole.rows
+        if not (r.workload == "jq" and r.block == 3 and r.treatment == "mi" and r.metric == "wall")
+    ]
     found = analyse(replace(whole, rows=tuple(torn)))
     assert found.cell("jq", "wall").blocks == 5 and found.cell("jq", "peak_rss").blocks == 6
     without = tuple(r for r in whole.rows if not (r.workload == "jq" and r.block == 3 and r.metric == "wall"))
@@ -102,8 +136,8 @@ def test_only_complete_blocks_count():
 def test_a_value_that_cannot_be_is_a_missing_one(bad):
     whole = observe(blocks=6)
     at = next(i for i, r in enumerate(whole.rows) if r.metric == "wall")
-    broken = replace(whole, rows=(*whole.rows[:at], replace(whole.rows[at], value=bad), *whole.rows[at + 1:]))
-    missing = replace(whole, rows=(*whole.rows[:at], *whole.rows[at + 1:]))
+    broken = replace(whole, rows=(*whole.rows[:at], replace(whole.rows[at], value=bad), *whole.rows[at + 1 :]))
+    missing = replace(whole, rows=(*whole.rows[:at], *whole.rows[at + 1 :]))
     assert analyse(broken) == analyse(missing)
     assert analyse(broken).cell("jq", "wall").blocks == 5
 
@@ -122,7 +156,9 @@ def test_a_treatment_that_crashed_once_was_not_measured_there():
 def test_a_crash_never_looks_like_a_fast_run():
     """A treatment that dies early has short times; they must not reach any mean."""
     found = analyse(observe({"sc": math.log(0.01)}, failures=[failed(w, "sc") for w in ("jq", "z3", "gawk")]))
-    names = {x.treatment for c in found.cells for x in c.comparisons} | {x.treatment for o in found.overall for x in o.comparisons}
+    names = {x.treatment for c in found.cells for x in c.comparisons} | {
+        x.treatment for o in found.overall for x in o.comparisons
+    }
     assert names == {"je", "mi"} and "sc" not in {p.treatment for p in found.pareto}
     assert found.over_all("wall").workloads == ("jq", "z3", "gawk")
     assert any("sc counted on too few" in note for note in found.notes)
@@ -157,7 +193,13 @@ def test_one_program_is_its_own_overall():
 
 def test_overall_ratio_is_the_geometric_mean_of_the_programs_ratios():
     found = analyse(observe({"je": 0.1}, program_sd=0.1))
-    per_program = [c.interval.ratio for cell in found.cells if cell.metric == "wall" for c in cell.comparisons if c.treatment == "je"]
+    per_program = [
+        c.interval.ratio
+        for cell in found.cells
+        if cell.metric == "wall"
+        for c in cell.comparisons
+        if c.treatment == "je"
+    ]
     overall = next(c for c in found.over_all("wall").comparisons if c.treatment == "je")
     assert overall.interval.ratio == pytest.approx(math.prod(per_program) ** (1 / 3), rel=1e-12)
     assert overall.blocks == 3 and overall.blocks_to_decide is None
@@ -173,8 +215,13 @@ def test_programs_that_disagree_widen_the_overall_interval():
 
 def test_a_program_counts_once_however_many_blocks_it_has():
     whole = observe({"je": 0.1}, program_sd=0.1, workloads=("jq", "z3"))
-    doubled = replace(whole, rows=(*whole.rows, *(replace(r, block=r.block + 500) for r in whole.rows if r.workload == "z3")))
-    one, two = (next(c for c in analyse(o).over_all("wall").comparisons if c.treatment == "je").interval for o in (whole, doubled))
+    doubled = replace(
+        whole, rows=(*whole.rows, *(replace(r, block=r.block + 500) for r in whole.rows if r.workload == "z3"))
+    )
+    one, two = (
+        next(c for c in analyse(o).over_all("wall").comparisons if c.treatment == "je").interval
+        for o in (whole, doubled)
+    )
     assert one.ratio == pytest.approx(two.ratio, rel=1e-12)
 
 
@@ -198,7 +245,13 @@ def test_common_set():
 
 
 def test_pareto_front_by_point_estimates():
-    effects = {("je", "wall"): -0.1, ("je", "peak_rss"): 0.2, ("mi", "wall"): -0.05, ("mi", "peak_rss"): -0.3, ("sc", "wall"): 0.1}
+    effects = {
+        ("je", "wall"): -0.1,
+        ("je", "peak_rss"): 0.2,
+        ("mi", "wall"): -0.05,
+        ("mi", "peak_rss"): -0.3,
+        ("sc", "wall"): 0.1,
+    }
     found = analyse(observe(effects, sd=0.002))
     assert {p.treatment: p.on_front for p in found.pareto} == {BASE: False, "je": True, "mi": True, "sc": False}
     glibc = next(p for p in found.pareto if p.treatment == BASE)
@@ -256,8 +309,13 @@ def test_missed_precision_is_said():
 
 def test_a_claim_that_ranks_do_not_support_is_said():
     """Two blocks of nine against the trend: the t-interval just excludes 1, the signed-rank interval does not."""
+
     def notes(shifts):
-        rows = [Observation("jq", t, b, "wall", math.exp(s if t == "je" else 0)) for b, s in enumerate(shifts) for t in (BASE, "je")]
+        rows = [
+            Observation("jq", t, b, "wall", math.exp(s if t == "je" else 0))
+            for b, s in enumerate(shifts)
+            for t in (BASE, "je")
+        ]
         found = analyse(Observations(("jq",), (BASE, "je"), BASE, "", tuple(rows)))
         assert found.cell("jq", "wall").comparisons[0].verdict == "worse"
         return [n for n in found.notes if "ranks give" in n]
@@ -267,7 +325,9 @@ def test_a_claim_that_ranks_do_not_support_is_said():
     assert not notes([abs(s) for s in shifts])
 
 
-@pytest.mark.parametrize("case", ["one block", "nothing", "constant", "all zero", "two blocks", "one treatment", "wild"])
+@pytest.mark.parametrize(
+    "case", ["one block", "nothing", "constant", "all zero", "two blocks", "one treatment", "wild"]
+)
 def test_the_edges_give_an_answer(case):
     made = {
         "one block": lambda: observe(blocks=1),
@@ -292,7 +352,7 @@ def test_the_edges_give_an_answer(case):
         assert found.cells == found.overall == found.pareto == () and math.isnan(found.control.noise)
 
 
-# ---- properties ---------------------------------------------------------------------------------------------------------
+# Properties that hold for any data.
 
 seeds = st.integers(0, 10_000)
 

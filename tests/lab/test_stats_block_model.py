@@ -21,11 +21,19 @@ from heapyard.stats.quantiles import tukey_quantile, tukey_sf
 
 NIST = Path(scipy.stats.__file__).parent / "tests" / "data" / "nist_anova"
 
-# Vascular grafts: yield at four extrusion pressures in six batches of resin (Montgomery, Design and Analysis of Experiments).
+# Vascular grafts: yield at four extrusion pressures in six batches of resin (Montgomery, Design and Analysis of
+# Experiments).
 PRESSURES = (8500, 8700, 8900, 9100)
-GRAFTS = np.array([
-    [90.3, 92.5, 85.5, 82.5], [89.2, 89.5, 90.8, 89.5], [98.2, 90.6, 89.6, 85.6],
-    [93.9, 94.7, 86.2, 87.4], [87.4, 87.0, 88.0, 78.9], [97.9, 95.8, 93.4, 90.7]])
+GRAFTS = np.array(
+    [
+        [90.3, 92.5, 85.5, 82.5],
+        [89.2, 89.5, 90.8, 89.5],
+        [98.2, 90.6, 89.6, 85.6],
+        [93.9, 94.7, 86.2, 87.4],
+        [87.4, 87.0, 88.0, 78.9],
+        [97.9, 95.8, 93.4, 90.7],
+    ]
+)
 
 
 def nist(name):
@@ -44,11 +52,25 @@ def correct_digits(found, certified):
     return 16.0 if found == certified else -math.log10(abs(found - certified) / abs(certified))
 
 
-@pytest.mark.parametrize(("name", "digits"), [
-    ("SiRstv", 12), ("SmLs01", 12), ("SmLs02", 12), ("SmLs03", 12), ("AtmWtAg", 9), ("SmLs04", 9), ("SmLs05", 9), ("SmLs06", 9),
-    ("SmLs07", 4), ("SmLs08", 4), ("SmLs09", 4)])  # the last three have 13 constant leading digits: doubles hold no more
+@pytest.mark.parametrize(
+    ("name", "digits"),
+    [
+        ("SiRstv", 12),
+        ("SmLs01", 12),
+        ("SmLs02", 12),
+        ("SmLs03", 12),
+        ("AtmWtAg", 9),
+        ("SmLs04", 9),
+        ("SmLs05", 9),
+        ("SmLs06", 9),
+        ("SmLs07", 4),
+        ("SmLs08", 4),
+        ("SmLs09", 4),
+    ],
+)  # the last three have 13 constant leading digits: doubles hold no more
 def test_certified_sums_of_squares(name, digits):
-    """One-way sets, replicates in the place of blocks: what the model calls block and error together is NIST's `within`."""
+    """One-way sets, replicates in the place of blocks: what the model calls block and error together is NIST's
+    `within`."""
     between, within, f, table = nist(name)
     found = fit(table)
     replicates, treatments = table.shape
@@ -60,7 +82,8 @@ def test_certified_sums_of_squares(name, digits):
     assert correct_digits(found_f, f) >= digits
 
 
-@pytest.mark.parametrize(("name", "digits"), [("SmLs04", 12), ("SmLs07", 7)])  # in SmLs07 some residuals are of rounding size: nought
+# in SmLs07 some residuals are of rounding size: nought
+@pytest.mark.parametrize(("name", "digits"), [("SmLs04", 12), ("SmLs07", 7)])
 def test_sums_of_squares_are_exact_for_the_doubles_given(name, digits):
     """Against rational arithmetic on the values as stored, thirteen constant leading digits and all."""
     table = nist(name)[3]
@@ -97,7 +120,10 @@ def test_vascular_grafts_by_tukey():
     assert p(8700, 9100) == pytest.approx(0.0087, abs=5e-5)
     assert p(8500, 8900) == pytest.approx(0.1013, abs=5e-5)
     differs = Contrasts(GRAFTS, range(4), confidence=0.95).differs()
-    assert {(PRESSURES[i], PRESSURES[j]) for i, j in zip(*np.nonzero(np.triu(differs)), strict=True)} == {(8500, 9100), (8700, 9100)}
+    assert {(PRESSURES[i], PRESSURES[j]) for i, j in zip(*np.nonzero(np.triu(differs)), strict=True)} == {
+        (8500, 9100),
+        (8700, 9100),
+    }
 
 
 def test_blocks_are_used():
@@ -110,14 +136,17 @@ def test_blocks_are_used():
 
 
 tables = st.tuples(st.integers(2, 9), st.integers(2, 7)).flatmap(
-    lambda shape: arrays(np.float64, shape, elements=st.floats(-3, 3).map(lambda x: round(x, 6))))
+    lambda shape: arrays(np.float64, shape, elements=st.floats(-3, 3).map(lambda x: round(x, 6)))
+)
 
 
 @settings(max_examples=25, deadline=None)
 @given(tables)
 def test_sums_of_squares_are_those_of_statsmodels(y):
     found = fit(y)
-    long = pd.DataFrame({"y": y.ravel(), "block": np.repeat(np.arange(len(y)), y.shape[1]), "t": np.tile(np.arange(y.shape[1]), len(y))})
+    long = pd.DataFrame(
+        {"y": y.ravel(), "block": np.repeat(np.arange(len(y)), y.shape[1]), "t": np.tile(np.arange(y.shape[1]), len(y))}
+    )
     oracle = anova_lm(ols("y ~ C(t) + C(block)", long).fit(), typ=1)  # balanced: the same for every type
     for ours, name in ((found.ss_treatment, "C(t)"), (found.ss_block, "C(block)"), (found.ss_error, "Residual")):
         assert ours == pytest.approx(oracle.loc[name, "sum_sq"], abs=1e-9)

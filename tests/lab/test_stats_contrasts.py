@@ -42,12 +42,14 @@ def test_single_intervals_are_paired_t(seed):
         wide, narrow = oracle.confidence_interval(0.95), oracle.confidence_interval(0.90)
         assert math.log(found.pair.ratio) == pytest.approx((y[:, i] - y[:, 0]).mean(), abs=1e-12)
         assert (math.log(found.pair.low), math.log(found.pair.high)) == pytest.approx((wide.low, wide.high), abs=1e-9)
-        assert (math.log(found.tost.low), math.log(found.tost.high)) == pytest.approx((narrow.low, narrow.high), abs=1e-9)
+        assert (math.log(found.tost.low), math.log(found.tost.high)) == pytest.approx(
+            (narrow.low, narrow.high), abs=1e-9
+        )
         assert found.sd == pytest.approx((y[:, i] - y[:, 0]).std(ddof=1))
 
 
-def test_dunnett_is_scipys_where_both_apply(pooled):
-    """Blocks that happen to explain nothing but their degrees of freedom: rescale so that the one-way error is the block error."""
+def test_dunnett_is_scipys_where_both_apply():
+    """Without blocks, on the degrees of freedom of a one-way layout."""
     rng = np.random.default_rng(4)
     groups = rng.normal(0, 1, (10, 4)) + np.array([0, 0.3, 1.2, -0.9])
     oracle = stats.dunnett(*groups.T[1:], control=groups[:, 0], rng=np.random.default_rng(1))
@@ -72,7 +74,9 @@ def test_own_scatter_uses_bonferroni(own):
     for i, found in enumerate(c.against(0, [1, 2, 3, 4]), start=1):
         oracle = stats.ttest_rel(y[:, i], y[:, 0])
         assert found.p_value == pytest.approx(min(1, 4 * oracle.pvalue), rel=1e-9)
-        assert math.log(found.simultaneous.high) == pytest.approx(oracle.confidence_interval(1 - 0.05 / 4).high, abs=1e-9)
+        assert math.log(found.simultaneous.high) == pytest.approx(
+            oracle.confidence_interval(1 - 0.05 / 4).high, abs=1e-9
+        )
 
 
 def test_all_pairs_by_tukey_are_scipys_on_block_centred_data(pooled):
@@ -116,12 +120,18 @@ def test_exact_responses_are_certain():
     same, more = Contrasts(y, range(3), confidence=0.95).against(0, [1, 2])
     assert (same.pair, same.p_value) == (Interval(1, 1, 1), pytest.approx(1, abs=1e-9))
     assert more.p_value == 0 and more.pair.low == more.pair.high == pytest.approx(7.5 / 7)
-    assert Contrasts(y, range(3), confidence=0.95).differs().tolist() == [[False, False, True], [False, False, True], [True, True, False]]
+    assert Contrasts(y, range(3), confidence=0.95).differs().tolist() == [
+        [False, False, True],
+        [False, False, True],
+        [True, True, False],
+    ]
 
 
 def test_one_block_bounds_nothing():
     c = Contrasts(np.array([[1.0, 2.0, 3.0]]), range(3), confidence=0.95)
-    assert all((x.pair.low, x.pair.high, x.simultaneous.low, x.p_value) == (0, math.inf, 0, 1) for x in c.against(0, [1, 2]))
+    assert all(
+        (x.pair.low, x.pair.high, x.simultaneous.low, x.p_value) == (0, math.inf, 0, 1) for x in c.against(0, [1, 2])
+    )
     assert not c.differs().any() and c.pair_half_width() == math.inf
 
 
@@ -157,16 +167,27 @@ def test_equivalence_is_that_of_statsmodels(seed):
     y = table(seed, blocks=8, treatments=2, sd=0.012)
     (found,) = Contrasts(y, range(2), confidence=0.95).against(0, [1])
     p = ttost_paired(y[:, 1], y[:, 0], -math.log(1.02), math.log(1.02))[0]
-    assert (verdict(found.pair, found.simultaneous, found.tost, margin=0.02, direction="lower") == "equivalent") == (p < 0.05)
+    assert (verdict(found.pair, found.simultaneous, found.tost, margin=0.02, direction="lower") == "equivalent") == (
+        p < 0.05
+    )
 
 
-@pytest.mark.parametrize(("simultaneous", "tost", "lower", "higher"), [
-    (Interval(0.9, 0.85, 0.95), Interval(0.9, 0.86, 0.94), "better", "worse"),
-    (Interval(1.1, 1.05, 1.15), Interval(1.1, 1.06, 1.14), "worse", "better"),
-    (Interval(1.0, 0.9, 1.1), Interval(1.0, 0.95, 1.05), "undecided", "undecided"),
-    (Interval(1.0, 0.9, 1.1), Interval(1.0, 0.99, 1.01), "equivalent", "equivalent"),
-    (Interval(1.01, 1.005, 1.015), Interval(1.01, 1.006, 1.014), "equivalent", "equivalent"),  # proven, but too small to matter
-    (Interval(0.9, 0.0, math.inf), Interval(0.9, 0.0, math.inf), "undecided", "undecided")])
+@pytest.mark.parametrize(
+    ("simultaneous", "tost", "lower", "higher"),
+    [
+        (Interval(0.9, 0.85, 0.95), Interval(0.9, 0.86, 0.94), "better", "worse"),
+        (Interval(1.1, 1.05, 1.15), Interval(1.1, 1.06, 1.14), "worse", "better"),
+        (Interval(1.0, 0.9, 1.1), Interval(1.0, 0.95, 1.05), "undecided", "undecided"),
+        (Interval(1.0, 0.9, 1.1), Interval(1.0, 0.99, 1.01), "equivalent", "equivalent"),
+        (
+            Interval(1.01, 1.005, 1.015),
+            Interval(1.01, 1.006, 1.014),
+            "equivalent",
+            "equivalent",
+        ),  # proven, but too small to matter
+        (Interval(0.9, 0.0, math.inf), Interval(0.9, 0.0, math.inf), "undecided", "undecided"),
+    ],
+)
 def test_the_four_verdicts(simultaneous, tost, lower, higher):
     assert verdict(simultaneous, simultaneous, tost, margin=0.02, direction="lower") == lower
     assert verdict(simultaneous, simultaneous, tost, margin=0.02, direction="higher") == higher

@@ -14,6 +14,7 @@ from heapyard.model.experiment import Settings
 from heapyard.model.observations import Observation, Observations
 from heapyard.stats.analyse import analyse
 from heapyard.stats.contrasts import Contrasts
+from heapyard.stats.verdict import verdict
 
 NO_MARGIN = Settings(margin_time=1e-9, margin_memory=1e-9)  # every proven difference is called, none is "equivalent"
 
@@ -54,9 +55,14 @@ def experiment(y, metrics=("wall",), settings=NO_MARGIN):
     names = (*treatments, "control")
     rows = [
         Observation(f"w{w}", names[t], 100 * w + b, metric, float(v))
-        for w, table in enumerate(np.exp(y)) for b, block in enumerate(table) for t, v in enumerate(block) for metric in metrics
+        for w, table in enumerate(np.exp(y))
+        for b, block in enumerate(table)
+        for t, v in enumerate(block)
+        for metric in metrics
     ]
-    return analyse(Observations(tuple(f"w{w}" for w in range(count)), treatments, "glibc", "control", tuple(rows), (), settings))
+    return analyse(
+        Observations(tuple(f"w{w}" for w in range(count)), treatments, "glibc", "control", tuple(rows), (), settings)
+    )
 
 
 def false_alarms(analysis):
@@ -82,7 +88,9 @@ def test_twelve_allocators_share_the_five_percent():
     assert 0.03 <= false_alarms(found).mean() <= 0.07
     tukey = np.mean([len({s.letters for s in cell.summaries}) > 1 for cell in found.cells])
     assert 0.03 <= tukey <= 0.07
-    uncorrected = np.mean([any(not c.interval.low <= 1 <= c.interval.high for c in cell.comparisons) for cell in found.cells])
+    uncorrected = np.mean(
+        [any(not c.interval.low <= 1 <= c.interval.high for c in cell.comparisons) for cell in found.cells]
+    )
     assert uncorrected > 0.25  # what looking at eleven single intervals would do
 
 
@@ -96,37 +104,40 @@ def test_intervals_hold_the_truth(noise, least):
     """Single 95 % intervals of a true ratio of 0.9: between 92 and 98 %."""
     y = noise(np.random.default_rng(3), (1500, 10, 3))
     y[:, :, 1] += math.log(0.9)
-    held = [cell.comparisons[0].interval.low <= 0.9 <= cell.comparisons[0].interval.high for cell in experiment(y).cells]
+    held = [
+        cell.comparisons[0].interval.low <= 0.9 <= cell.comparisons[0].interval.high for cell in experiment(y).cells
+    ]
     assert least <= np.mean(held) <= 0.98
 
 
-def family_errors(sd, blocks, tables=1500, seed=4):
-    rng = np.random.default_rng(seed)
-    vs_baseline = pairs = 0
-    for _ in range(tables):
-        c = Contrasts(rng.normal(0, 1, (blocks, len(sd))) * sd + rng.normal(0, 1, (blocks, 1)), range(len(sd)), confidence=0.95)
-        vs_baseline += any(x.p_value < 0.05 for x in c.against(0, range(1, len(sd))))
-        pairs += bool(c.differs().any())
-    return vs_baseline / tables, pairs / tables
+def family_errors(sd, blocks, tables=1000, seed=4):
+    """Shares of tables with a false verdict and with a false letter; `sd` per label, the control last."""
+    found = experiment(np.random.default_rng(seed).normal(0, 0.02, (tables, blocks, len(sd))) * sd)
+    return false_alarms(found).mean(), np.mean([len({s.letters for s in cell.summaries}) > 1 for cell in found.cells])
 
 
-@pytest.mark.parametrize("sd", [[0.01, 0.01, 0.01, 1, 0.01, 0.01], [1, 0.01, 0.01, 0.01, 0.01, 0.01], [1, 1, 1, 3, 1, 1, 1]])
-def test_unequal_scatter_keeps_the_family_wise_error(sd):
-    """Peak memory is exact under most allocators and wanders under one; pooling regardless errs in 10 to 25 %."""
-    vs_baseline, pairs = family_errors(np.array(sd), 10)
-    assert vs_baseline <= 0.075 and pairs <= 0.075
+ONE_WANDERS = np.array([0.01, 0.01, 0.01, 1, 0.01, 0.01])
+BASELINE_WANDERS = np.array([1, 0.01, 0.01, 0.01, 0.01, 1])
+ONE_IS_NOISIER = np.array([1, 1, 1, 1, 1, 3, 1.0])
 
 
-def test_unequal_scatter_at_the_size_of_a_pilot():
-    """Six blocks cannot always tell a threefold scatter: the promise is then 5 to 10 %, which docs/method.md says."""
-    vs_baseline, pairs = family_errors(np.array([1, 1, 1, 3, 1, 1, 1.0]), 6)
-    assert vs_baseline <= 0.10 and pairs <= 0.10
+@pytest.mark.parametrize("sd", [ONE_WANDERS, BASELINE_WANDERS, ONE_IS_NOISIER])
+@pytest.mark.parametrize("blocks", [6, 10])
+def test_unequal_scatter_keeps_the_family_wise_error(sd, blocks):
+    """Peak memory is exact under most allocators and wanders under one. Six blocks cannot always tell; docs/method.md
+    says so."""
+    verdicts, letters = family_errors(sd, blocks)
+    assert verdicts <= 0.075 and letters <= (0.09 if blocks == 6 else 0.075)
 
 
 def test_pooling_regardless_would_mislead(monkeypatch):
     monkeypatch.setattr("heapyard.stats.contrasts.SCATTER_LEVEL", 0.0)
-    vs_baseline, pairs = family_errors(np.array([0.01, 0.01, 0.01, 1, 0.01, 0.01]), 10, tables=500)
-    assert vs_baseline > 0.12 and pairs > 0.12
+    verdicts, letters = family_errors(ONE_WANDERS, 10, tables=400)
+    assert letters > 0.1
+    monkeypatch.setattr(
+        "heapyard.stats.cells.verdict", lambda pair, *rest, **options: verdict(rest[0], *rest, **options)
+    )
+    assert family_errors(ONE_WANDERS, 10, tables=400)[0] > max(0.1, verdicts)  # nor without the pair's own interval
 
 
 def test_stein_reaches_the_wanted_precision_and_keeps_coverage():
@@ -146,7 +157,7 @@ def test_stein_reaches_the_wanted_precision_and_keeps_coverage():
 
 
 def test_stopping_when_it_looks_significant_would_mislead():
-    """Why the number of blocks is fixed by the pilot: testing after every block from 6 to 60 errs in about three of ten."""
+    """Why the pilot fixes the number of blocks: testing after every block from 6 to 60 errs in over a quarter."""
     d = np.random.default_rng(5).normal(0, 1, (2000, 60))
     ever = np.zeros(2000, dtype=bool)
     for n in range(6, 61):

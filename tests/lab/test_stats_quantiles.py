@@ -7,17 +7,30 @@ from scipy import stats
 from heapyard.stats.quantiles import dunnett_quantile, dunnett_sf, t_quantile, t_two_sided, tukey_quantile, tukey_sf
 
 
-@pytest.mark.parametrize(("treatments", "df", "printed"), [
-    (3, 10, 3.877), (3, 20, 3.578), (5, 20, 4.232), (10, 60, 4.646), (2, 5, 3.635), (3, 10**7, 3.314)])
+@pytest.mark.parametrize(
+    ("treatments", "df", "printed"),
+    [(3, 10, 3.877), (3, 20, 3.578), (5, 20, 4.232), (10, 60, 4.646), (2, 5, 3.635), (3, 10**7, 3.314)],
+)
 def test_studentized_range_matches_the_printed_table(treatments, df, printed):
     assert round(tukey_quantile(0.95, treatments, df), 3) == pytest.approx(printed, abs=1e-9)
 
 
-@pytest.mark.parametrize(("treatments", "df", "printed"), [
-    # Two-sided 5 % points of Dunnett's t, treatments without the control (Dunnett 1964, table II).
-    (1, 5, 2.57), (2, 5, 3.03), (3, 5, 3.29), (2, 10, 2.57), (3, 10, 2.76), (5, 20, 2.72), (9, 30, 2.86), (4, 60, 2.51)])
+@pytest.mark.parametrize(
+    ("treatments", "df", "printed"),
+    [
+        # Two-sided 5 % points of Dunnett's t, treatments without the control (Dunnett 1964, table II).
+        (1, 5, 2.57),
+        (2, 5, 3.03),
+        (3, 5, 3.29),
+        (2, 10, 2.57),
+        (3, 10, 2.76),
+        (5, 20, 2.72),
+        (9, 30, 2.86),
+        (4, 60, 2.51),
+    ],
+)
 def test_dunnett_matches_the_printed_table(treatments, df, printed):
-    # The 1964 table was computed by approximation for more than two treatments; it is off by one in the last digit at times.
+    # The 1964 table was computed by approximation for more than two treatments; the last digit is off by one at times.
     assert dunnett_quantile(0.95, treatments, df) == pytest.approx(printed, abs=0.0151)
 
 
@@ -25,7 +38,9 @@ def test_dunnett_matches_the_printed_table(treatments, df, printed):
 @pytest.mark.parametrize("treatments", [2, 3, 7, 20])
 def test_tukey_tail_is_that_of_scipy(treatments, df):
     for q in (0.5, 2.0, 4.0, 8.0):
-        assert float(tukey_sf(q, treatments, df)) == pytest.approx(stats.studentized_range.sf(q, treatments, df), abs=2e-9)
+        assert float(tukey_sf(q, treatments, df)) == pytest.approx(
+            stats.studentized_range.sf(q, treatments, df), abs=2e-9
+        )
 
 
 @pytest.mark.parametrize("df", [1, 4, 30])
@@ -40,7 +55,9 @@ def test_dunnett_tail_is_that_of_an_independent_integration(df):
     largest = np.abs(z[:, 1:] - z[:, :1]).max(axis=1) / np.sqrt(2) / s
     for t in (1.0, 2.5, 4.0):
         share = float((largest > t).mean())
-        assert float(dunnett_sf(t, 8, df)) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 200_000) + 1e-6)
+        assert float(dunnett_sf(t, 8, df)) == pytest.approx(
+            share, abs=4 * np.sqrt(share * (1 - share) / 200_000) + 1e-6
+        )
 
 
 def test_one_comparison_is_students_t():
@@ -68,7 +85,12 @@ def test_quantiles_invert_their_tails(df):
 
 
 def test_more_treatments_cost_more_and_without_degrees_of_freedom_nothing_is_known():
-    assert t_quantile(0.975, 12) < dunnett_quantile(0.95, 2, 12) < dunnett_quantile(0.95, 9, 12) < t_quantile(1 - 0.025 / 9, 12)
+    assert (
+        t_quantile(0.975, 12)
+        < dunnett_quantile(0.95, 2, 12)
+        < dunnett_quantile(0.95, 9, 12)
+        < t_quantile(1 - 0.025 / 9, 12)
+    )
     assert dunnett_quantile(0.95, 3, 0) == tukey_quantile(0.95, 3, 0) == t_quantile(0.975, 0) == np.inf
     assert float(dunnett_sf(5.0, 3, 0)) == float(t_two_sided(5.0, 0)) == float(tukey_sf(5.0, 3, 0)) == 1
     assert tukey_quantile(0.95, 1, 10) == 0

@@ -1,8 +1,9 @@
 """Randomised complete blocks: who runs when, fixed before the first trial and the same on every machine.
 
-No pseudo-random generator is involved: labels are sorted by the SHA-256 of (seed, round, workload, attempt, label). The hash plays the
-part of a random oracle, so every order is equally likely, and a plan depends on nothing but its own key: not on the Python
-version, not on PYTHONHASHSEED, not on how many trials ran before, nor on how the pilot went.
+No pseudo-random generator is involved: labels are sorted by the SHA-256 of (seed, round, workload, attempt, label).
+The hash plays the part of a random oracle, so every order is equally likely, and a plan depends on nothing but its
+own key: not on the Python version, not on PYTHONHASHSEED, not on how many trials ran before, nor on how the pilot
+went.
 """
 
 from __future__ import annotations
@@ -15,13 +16,21 @@ from ..model.experiment import Block
 PAD_LIMIT = 4096  # bytes: one page covers every alignment of the initial stack within a page
 
 
-def make_blocks(workloads: Sequence[str], labels: Sequence[str], rounds: range | Mapping[str, range], *, seed: int,
-                stage: str, first_index: int) -> list[Block]:
+def make_blocks(
+    workloads: Sequence[str],
+    labels: Sequence[str],
+    rounds: range | Mapping[str, range],
+    *,
+    seed: int,
+    stage: str,
+    first_index: int,
+) -> list[Block]:
     """One block per workload and round, rounds in ascending order, workloads shuffled anew in every round.
 
-    `rounds` is one range for all workloads or one per workload (stage 2, where each has its own number of blocks; a workload
-    that is absent gets none). Blocks are numbered from `first_index`. Content of a block depends on (seed, workload, round) and
-    the set of labels only. ValueError on a repeated name or label. O(blocks x labels x log labels).
+    `rounds` is one range for all workloads or one per workload (stage 2, where each has its own number of blocks; a
+    workload that is absent gets none). Blocks are numbered from `first_index`. Content of a block depends on (seed,
+    workload, round) and the set of labels only. ValueError on a repeated name or label. O(blocks x labels x log
+    labels).
     """
     _distinct(workloads, "workload")
     _distinct(labels, "label")

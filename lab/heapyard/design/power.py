@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 
 
-def power(difference: float, residual_cv: float, blocks: int, *, confidence: float = 0.95, comparisons: int = 1) -> float:
-    """Probability that a paired t-test on `blocks` blocks calls the difference (Bonferroni over `comparisons`). O(1)."""
+def power(
+    difference: float, residual_cv: float, blocks: int, *, confidence: float = 0.95, comparisons: int = 1
+) -> float:
+    """Probability that a paired t-test on `blocks` blocks calls the difference (Bonferroni over `comparisons`)."""
     from scipy.special import nctdtr, stdtrit
 
     if blocks < 2:
@@ -21,13 +23,14 @@ def power(difference: float, residual_cv: float, blocks: int, *, confidence: flo
     df = blocks - 1
     critical = float(stdtrit(df, 1 - (1 - confidence) / (2 * comparisons)))
     shift = abs(math.log1p(difference)) * math.sqrt(blocks) / sd
-    if shift > 37:  # nctdtr loses its footing beyond; the power is 1 to the last digit unless the critical value is that large
+    if shift > 37:  # nctdtr loses its footing beyond; the power is 1 unless the critical value is that large
         return 1.0 if critical < shift / 2 else 0.0
     return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical))
 
 
-def detectable_difference(residual_cv: float, blocks: int, *, chance: float = 0.8, confidence: float = 0.95,
-                          comparisons: int = 1) -> float:
+def detectable_difference(
+    residual_cv: float, blocks: int, *, chance: float = 0.8, confidence: float = 0.95, comparisons: int = 1
+) -> float:
     """Smallest ratio minus one that `blocks` blocks find with probability `chance`; inf with fewer than two blocks."""
     if blocks < 2:
         return math.inf
@@ -43,8 +46,9 @@ def detectable_difference(residual_cv: float, blocks: int, *, chance: float = 0.
     return high
 
 
-def blocks_for(difference: float, residual_cv: float, *, chance: float = 0.8, confidence: float = 0.95,
-               comparisons: int = 1) -> int | None:
+def blocks_for(
+    difference: float, residual_cv: float, *, chance: float = 0.8, confidence: float = 0.95, comparisons: int = 1
+) -> int | None:
     """Fewest blocks that find `difference` with probability `chance`; None when a million would not do."""
     low, high = 1, 2
     while power(difference, residual_cv, high, confidence=confidence, comparisons=comparisons) < chance:
@@ -58,9 +62,16 @@ def blocks_for(difference: float, residual_cv: float, *, chance: float = 0.8, co
     return high
 
 
-def minutes_for(difference: float, residual_cv: float, block_seconds: float, *, chance: float = 0.8,
-                confidence: float = 0.95, comparisons: int = 1) -> float:
-    """Minutes of blocks of `block_seconds` each that find `difference` with probability `chance`; inf when none would do."""
+def minutes_for(
+    difference: float,
+    residual_cv: float,
+    block_seconds: float,
+    *,
+    chance: float = 0.8,
+    confidence: float = 0.95,
+    comparisons: int = 1,
+) -> float:
+    """Minutes of blocks of `block_seconds` each that find `difference` with probability `chance`; inf if none do."""
     blocks = blocks_for(difference, residual_cv, chance=chance, confidence=confidence, comparisons=comparisons)
     return math.inf if blocks is None else blocks * block_seconds / 60
 

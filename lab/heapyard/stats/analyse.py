@@ -18,8 +18,8 @@ from .tables import Table, metric_order, tables
 def analyse(observations: Observations) -> Analysis:
     """Everything a report says about an experiment; see docs/method.md for the meaning of each number.
 
-    Pure and deterministic. Gives an answer for any input, however little was measured (one block: no interval is bounded; no
-    complete block: no cell). O(rows + cells x blocks x treatments^2).
+    Pure and deterministic. Gives an answer for any input, however little was measured (one block: no interval is
+    bounded; no complete block: no cell). O(rows + cells x blocks x treatments^2).
     """
     settings, baseline, control = observations.settings, observations.baseline, observations.control
     treatments = tuple(t for t in observations.treatments if t != control)
@@ -34,15 +34,25 @@ def analyse(observations: Observations) -> Analysis:
         return overall_of(metric, by_metric[metric], cells, workloads, kept, baseline=baseline, settings=settings)
 
     overall = tuple(o for m in metrics if (o := over(m, *common[m])) is not None)
-    return Analysis(baseline=baseline, treatments=treatments, metrics=metrics, cells=cells, overall=overall,
-                    pareto=_time_and_memory(common, over, treatments, baseline),
-                    control=check_control(cells, confidence=settings.confidence),
-                    failures=observations.failures, notes=notes_on(observations, made, cells, overall))
+    return Analysis(
+        baseline=baseline,
+        treatments=treatments,
+        metrics=metrics,
+        cells=cells,
+        overall=overall,
+        pareto=_time_and_memory(common, over, treatments, baseline),
+        control=check_control(cells, confidence=settings.confidence),
+        failures=observations.failures,
+        notes=notes_on(observations, made, cells, overall),
+    )
 
 
-def _time_and_memory(common: dict[str, tuple[tuple[str, ...], tuple[str, ...]]],
-                     over: Callable[[str, tuple[str, ...], tuple[str, ...]], Overall | None],
-                     treatments: tuple[str, ...], baseline: str) -> tuple[ParetoPoint, ...]:
+def _time_and_memory(
+    common: dict[str, tuple[tuple[str, ...], tuple[str, ...]]],
+    over: Callable[[str, tuple[str, ...], tuple[str, ...]], Overall | None],
+    treatments: tuple[str, ...],
+    baseline: str,
+) -> tuple[ParetoPoint, ...]:
     """Time and memory over one and the same set of workloads and treatments, where both were measured."""
     if PRIMARY_TIME not in common or PRIMARY_MEMORY not in common:
         return ()

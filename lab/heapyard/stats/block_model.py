@@ -57,8 +57,13 @@ class BlockFit:
 
 
 def cv_of(variance: float) -> float:
-    """Coefficient of variation of a log-normal response from the variance of its log: sqrt(exp(s^2) - 1), capped at 1e150."""
-    return 0.0 if variance < ROUNDING**2 else math.sqrt(math.expm1(min(variance, 690.0))) if variance == variance else variance
+    """Coefficient of variation of a log-normal response from the variance of its log: sqrt(exp(s^2) - 1).
+
+    NaN for NaN, nought below rounding, and capped at 1e150 where the exponential would overflow.
+    """
+    if math.isnan(variance):
+        return math.nan
+    return math.sqrt(math.expm1(min(variance, 690.0))) if variance >= ROUNDING**2 else 0.0
 
 
 def fit(y: ArrayLike) -> BlockFit:
@@ -71,15 +76,21 @@ def fit(y: ArrayLike) -> BlockFit:
     rows, columns = centred.mean(axis=1), centred.mean(axis=0)
     residuals = centred - columns - rows[:, None]
     residuals[np.abs(residuals) < _ROUNDING_UNITS * float(np.abs(y).max())] = 0.0
-    return BlockFit(y, columns + centre, residuals, blocks * float((columns**2).sum()), treatments * float((rows**2).sum()),
-                    float((residuals**2).sum()))
+    return BlockFit(
+        y,
+        columns + centre,
+        residuals,
+        blocks * float((columns**2).sum()),
+        treatments * float((rows**2).sum()),
+        float((residuals**2).sum()),
+    )
 
 
 def scatter_differs(residuals: NDArray[np.float64], *, level: float) -> bool:
     """Do the treatments scatter unequally about the model? Levene's test (about means) on the residuals at `level`.
 
-    Medians in place of means (Brown-Forsythe) would miss a threefold scatter in half of all six-block pilots. False with fewer
-    than three blocks or treatments: with two, the model gives both the same residuals but for the sign.
+    Medians in place of means (Brown-Forsythe) would miss a threefold scatter in half of all six-block pilots. False
+    with fewer than three blocks or treatments: with two, the model gives both the same residuals but for the sign.
     """
     from scipy.special import fdtrc
 

@@ -19,7 +19,7 @@ from .verdict import verdict
 
 
 def analyse_cell(table: Table, *, baseline: str, control: str, settings: Settings, checks: int) -> Cell:
-    """Model, comparisons, letters and the A/A control of one table; `checks` is the number of A/A checks in the experiment."""
+    """Model, comparisons, letters and A/A control of one table; `checks`: number of A/A checks in the experiment."""
     metric = metric_named(table.metric)
     scale = scale_for(metric, table.values)
     y = scale.forward(table.values)
@@ -29,30 +29,58 @@ def analyse_cell(table: Table, *, baseline: str, control: str, settings: Setting
     others = [i for i in columns if i != base]
 
     def comparison(index: int, contrast: Contrast, family: int) -> Comparison:
-        return compared(contrast, table.labels[index], workload=table.workload, metric_name=table.metric, blocks=len(y),
-                        settings=settings, family=family)
+        return compared(
+            contrast,
+            table.labels[index],
+            workload=table.workload,
+            metric_name=table.metric,
+            blocks=len(y),
+            settings=settings,
+            family=family,
+        )
 
     found = tuple(comparison(i, c, len(others)) for i, c in zip(others, contrasts.against(base, others), strict=True))
     check = None
     if control in table.labels:
         index = table.labels.index(control)
         check = comparison(index, contrasts.against(base, [index], family=max(checks, 1))[0], max(checks, 1))
-    return Cell(workload=table.workload, metric=table.metric, blocks=len(y), residual_df=contrasts.fit.df,
-                residual_cv=contrasts.fit.residual_cv, summaries=_summaries(table, contrasts, scale.back),
-                comparisons=found, control=check, half_width=contrasts.pair_half_width(), method=contrasts.method)
+    return Cell(
+        workload=table.workload,
+        metric=table.metric,
+        blocks=len(y),
+        residual_df=contrasts.fit.df,
+        residual_cv=contrasts.fit.residual_cv,
+        summaries=_summaries(table, contrasts, scale.back),
+        comparisons=found,
+        control=check,
+        half_width=contrasts.pair_half_width(),
+        method=contrasts.method,
+    )
 
 
-def compared(contrast: Contrast, treatment: str, *, workload: str, metric_name: str, blocks: int, settings: Settings,
-             family: int, advise: bool = True) -> Comparison:
+def compared(
+    contrast: Contrast,
+    treatment: str,
+    *,
+    workload: str,
+    metric_name: str,
+    blocks: int,
+    settings: Settings,
+    family: int,
+    advise: bool = True,
+) -> Comparison:
     """A contrast with its verdict and, if `advise` and undecided, the number of further blocks."""
     metric = metric_named(metric_name)
     margin = margin_of(metric, settings)
     found = verdict(contrast.pair, contrast.simultaneous, contrast.tost, margin=margin, direction=metric.direction)
     more = None
     if found == "undecided" and advise:
-        more = blocks_to_decide(contrast.difference, contrast.sd, blocks, margin=margin, confidence=settings.confidence,
-                                comparisons=family)
-    return Comparison(workload, metric_name, treatment, blocks, contrast.pair, contrast.simultaneous, contrast.p_value, found, more)
+        more = blocks_to_decide(
+            contrast.difference, contrast.sd, blocks, margin=margin, confidence=settings.confidence, comparisons=family
+        )
+    return Comparison(
+        workload, metric_name, treatment, blocks, contrast.pair, contrast.simultaneous, contrast.p_value, found, more
+    )
 
 
 def standing(contrasts: Contrasts, direction: int) -> tuple[list[int], list[str], list[bool]]:
@@ -73,5 +101,9 @@ def _summaries(table: Table, contrasts: Contrasts, back: Callable[[float], float
     for place, column in enumerate(contrasts.columns):
         y = contrasts.fit.y[:, column]
         cv = cv_of(float(y.var(ddof=1))) if len(y) > 1 else math.nan
-        made.append(Summary(table.labels[column], back(float(contrasts.fit.means[column])), cv, len(y), letters[place], best[place]))
+        made.append(
+            Summary(
+                table.labels[column], back(float(contrasts.fit.means[column])), cv, len(y), letters[place], best[place]
+            )
+        )
     return tuple(made)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 def compact_letters(differs: NDArray, order: Sequence[int]) -> list[str]:
     """Letters per treatment from the symmetric matrix `differs`; `a` goes to the group of order[0].
 
-    Two treatments share a letter exactly when they do not differ. Polynomial in practice; the number of letters is bounded by
-    the number of maximal sets of indistinguishable treatments, at most k for the interval-like patterns that means produce.
+    Two treatments share a letter exactly when they do not differ. Polynomial in practice; the number of letters is
+    bounded by the number of maximal sets of indistinguishable treatments, at most k for the interval-like patterns
+    that means produce.
     """
     count = len(order)
     groups: list[frozenset[int]] = [frozenset(range(count))]

@@ -18,10 +18,17 @@ from .tables import Table, excluded
 _PRIMARY = (PRIMARY_TIME, PRIMARY_MEMORY)
 
 
-def notes_on(observations: Observations, tables: Sequence[Table], cells: Sequence[Cell], overall: Sequence[Overall]) -> tuple[str, ...]:
-    """Everything worth saying, most important first: what was left out, precision missed, method, second opinions, scale."""
-    return (*_left_out(observations, tables, overall), *_precision(cells, observations.settings), *_scatter(cells),
-            *_second_opinion(tables, cells, observations), *_zeros(tables))
+def notes_on(
+    observations: Observations, tables: Sequence[Table], cells: Sequence[Cell], overall: Sequence[Overall]
+) -> tuple[str, ...]:
+    """What was left out, precision missed, method, second opinions, scale: in this order."""
+    return (
+        *_left_out(observations, tables, overall),
+        *_precision(cells, observations.settings),
+        *_scatter(cells),
+        *_second_opinion(tables, cells, observations),
+        *_zeros(tables),
+    )
 
 
 def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequence[Overall]) -> Iterator[str]:
@@ -35,27 +42,38 @@ def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequ
         if one.metric not in _PRIMARY:
             continue
         missing = [w for w in observations.workloads if w not in one.workloads]
-        dropped = [t for t in observations.treatments
-                   if t not in (observations.baseline, observations.control, *(c.treatment for c in one.comparisons))]
+        dropped = [
+            t
+            for t in observations.treatments
+            if t not in (observations.baseline, observations.control, *(c.treatment for c in one.comparisons))
+        ]
         if missing or dropped:
             without = f" Without {_list(missing)}, where not every treatment counted." if missing else ""
             left = f" {_list(dropped)} counted on too few programs to be included." if dropped else ""
-            yield (f"{_title(one.metric)} over all programs runs over {len(one.workloads)} of {len(observations.workloads)}."
-                   f"{without}{left}")
+            counted = f"{len(one.workloads)} of {len(observations.workloads)}"
+            yield (f"{_title(one.metric)} over all programs runs over {counted}." f"{without}{left}")
 
 
 def _precision(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
-    missed = [c for c in cells if c.metric == PRIMARY_TIME and len(c.summaries) > 1 and c.half_width > 1.05 * settings.precision]
+    limit = 1.05 * settings.precision  # what a planned number of blocks may miss by chance is not worth a note
+    missed = [c for c in cells if c.metric == PRIMARY_TIME and len(c.summaries) > 1 and c.half_width > limit]
     if missed:
-        reached = ", ".join(f"{c.workload} ±{c.half_width:.1%}" if c.blocks > 1 else f"{c.workload} one block" for c in missed)
-        yield f"The wanted half-width of ±{settings.precision:.1%} of a {_title(PRIMARY_TIME)} ratio was not reached: {reached}."
+        reached = ", ".join(
+            f"{c.workload} " + (f"±{c.half_width:.1%}" if c.blocks > 1 else "one block") for c in missed
+        )
+        yield (
+            f"The wanted half-width of ±{settings.precision:.1%} of a {_title(PRIMARY_TIME)} ratio "
+            f"was not reached: {reached}."
+        )
 
 
 def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
     unequal = sum(c.method == PAIRED for c in cells)
     if unequal:
-        yield (f"In {unequal} of {len(cells)} combinations of program and metric the treatments scatter unequally; "
-               "there every pair is judged by its own scatter, with Bonferroni's and Holm's corrections.")
+        yield (
+            f"In {unequal} of {len(cells)} combinations of program and metric the treatments scatter unequally; "
+            "there every pair is judged by its own scatter, with Bonferroni's and Holm's corrections."
+        )
 
 
 def _second_opinion(tables: Sequence[Table], cells: Sequence[Cell], observations: Observations) -> Iterator[str]:
@@ -69,11 +87,15 @@ def _second_opinion(tables: Sequence[Table], cells: Sequence[Cell], observations
         y = scale_for(metric, table.values).forward(table.values)
         base = y[:, table.labels.index(observations.baseline)]
         for comparison in cell.comparisons:
-            ranks = hodges_lehmann(y[:, table.labels.index(comparison.treatment)] - base, confidence=settings.confidence)
+            ranks = hodges_lehmann(
+                y[:, table.labels.index(comparison.treatment)] - base, confidence=settings.confidence
+            )
             if not np.isfinite(ranks.high) or not _disagrees(comparison, ranks, margin):
                 continue
-            yield (f"{cell.workload}, {metric.title}, {comparison.treatment}: the model says {comparison.verdict} "
-                   f"({_show(comparison.interval)}), ranks give {_show(ranks)}; look at the single trials.")
+            yield (
+                f"{cell.workload}, {metric.title}, {comparison.treatment}: the model says {comparison.verdict} "
+                f"({_show(comparison.interval)}), ranks give {_show(ranks)}; look at the single trials."
+            )
 
 
 def _disagrees(comparison: Comparison, ranks: Interval, margin: float) -> bool:

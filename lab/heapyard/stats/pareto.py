@@ -7,11 +7,14 @@ from ..model.analysis import Interval, Overall, ParetoPoint
 _NO_DIFFERENCE = Interval(1.0, 1.0, 1.0)
 
 
-def pareto(time: Overall | None, memory: Overall | None, treatments: tuple[str, ...], baseline: str) -> tuple[ParetoPoint, ...]:
+def pareto(
+    time: Overall | None, memory: Overall | None, treatments: tuple[str, ...], baseline: str
+) -> tuple[ParetoPoint, ...]:
     """One point per treatment that has both, the baseline at (1, 1); both must run over the same workloads.
 
-    A point is off the front when another is at least as good in both and better in one, by the point estimates; whether that
-    other is better beyond noise is for the intervals, which each point carries, to say. Lower is better in both. O(k^2).
+    A point is off the front when another is at least as good in both and better in one, by the point estimates;
+    whether that other is better beyond noise is for the intervals, which each point carries, to say. Lower is better
+    in both. O(k^2).
     """
     if time is None or memory is None:
         return ()

@@ -1,4 +1,4 @@
-"""A second opinion that assumes symmetry only, no normal errors: Hodges-Lehmann ratio and exact signed-rank interval."""
+"""A second opinion that assumes symmetry, not normality: Hodges-Lehmann ratio and exact signed-rank interval."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 
 from ..model.analysis import Interval
 
-_EXACT_UP_TO = 200  # blocks; beyond, the normal approximation of the signed-rank distribution is off by less than a rank
+_EXACT_UP_TO = 200  # blocks; beyond, the normal approximation is off by less than a rank
 
 
 def hodges_lehmann(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Ratio from within-block differences of logs: the median of all pairwise averages, and the interval that inverts Wilcoxon's
-    signed-rank test. (0, inf) as limits when the blocks are too few for `confidence` (six for 95 %). O(b^2 log b)."""
+    """Ratio from within-block differences of logs: the median of all pairwise averages, and the interval that inverts
+    Wilcoxon's signed-rank test. (0, inf) as limits when blocks are too few for `confidence` (six for 95 %).
+    """
     d = np.asarray(differences, dtype=float)
     first, second = np.triu_indices(len(d))
     walsh = np.sort((d[first] + d[second]) / 2)
@@ -28,7 +29,7 @@ def hodges_lehmann(differences: ArrayLike, *, confidence: float = 0.95) -> Inter
 
 @lru_cache(maxsize=None)
 def _rank_to_skip(count: int, confidence: float) -> int | None:
-    """Walsh averages to leave out at either end: the largest c with P(W+ < c + 1) <= alpha/2 is one more than P(W+ <= c - 1)."""
+    """Walsh averages to leave out at either end: the largest w with P(W+ <= w) <= alpha/2; None if there is none."""
     alpha = 1 - confidence
     if count > _EXACT_UP_TO:
         from scipy.special import ndtri
@@ -42,5 +43,6 @@ def _rank_to_skip(count: int, confidence: float) -> int | None:
         shifted[: len(probability)] += probability / 2
         shifted[rank:] += probability / 2
         probability = shifted
-    outside = int(np.searchsorted(np.cumsum(probability), alpha / 2, side="right"))  # ranks sums w with P(W <= w) <= alpha/2
+    # How many rank sums w have P(W+ <= w) <= alpha/2.
+    outside = int(np.searchsorted(np.cumsum(probability), alpha / 2, side="right"))
     return outside - 1 if outside else None

@@ -1,4 +1,4 @@
-"""The scale a response is analysed on: ln(value), or ln(value + one unit of resolution) where zero is a possible value."""
+"""The scale a response is analysed on: ln(value), or ln(value + one unit of resolution) where it may be zero."""
 
 from __future__ import annotations
 

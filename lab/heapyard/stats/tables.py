@@ -23,7 +23,7 @@ class Table:
 
 
 def excluded(observations: Observations) -> dict[str, frozenset[str]]:
-    """Per workload the labels with a failed trial: a crash, even one in ten, means the treatment was not measured there."""
+    """Per workload the labels with a failed trial: after a crash, even one in ten, it was not measured there."""
     found: dict[str, set[str]] = defaultdict(set)
     for failure in observations.failures:
         if failure.failed > 0:
@@ -40,9 +40,9 @@ def metric_order(observations: Observations) -> tuple[str, ...]:
 def tables(observations: Observations) -> list[Table]:
     """One table per workload and metric that has the baseline and at least one complete block, in display order.
 
-    A label belongs to the table unless it failed on the workload or has the metric in less than half of the blocks in which
-    the baseline has it. Then only blocks that are complete for the table's labels are kept. Values that are negative or
-    not finite count as missing. O(rows).
+    A label belongs to the table unless it failed on the workload or has the metric in less than half of the blocks in
+    which the baseline has it. Then only blocks that are complete for the table's labels are kept. Values that are
+    negative or not finite count as missing. O(rows).
     """
     left_out = excluded(observations)
     control = observations.control
@@ -64,10 +64,17 @@ def tables(observations: Observations) -> list[Table]:
     return made
 
 
-def _table(workload: str, metric: str, labels: tuple[str, ...], out: frozenset[str], values: dict[str, dict[int, float]],
-           baseline: str) -> Table | None:
+def _table(
+    workload: str,
+    metric: str,
+    labels: tuple[str, ...],
+    out: frozenset[str],
+    values: dict[str, dict[int, float]],
+    baseline: str,
+) -> Table | None:
     reference = values.get(baseline, {}).keys()
-    kept = tuple(t for t in labels if t not in out and 2 * len(values.get(t, {}).keys() & reference) >= max(len(reference), 1))
+    present = {t: len(values.get(t, {}).keys() & reference) for t in labels if t not in out}
+    kept = tuple(t for t, count in present.items() if count and 2 * count >= len(reference))
     if not kept:
         return None
     blocks = sorted(set.intersection(*(set(values[t]) for t in kept)))

@@ -10,10 +10,10 @@ from .scale import sign_of
 
 
 def verdict(pair: Interval, simultaneous: Interval, tost: Interval, *, margin: float, direction: Direction) -> Verdict:
-    """`equivalent` when the equivalence-test interval lies within the margin, even if a difference is proven: it is too small
-    to matter, and the interval still shows it. Else `better` or `worse` (for a neutral metric: less or more) when the simultaneous
-    interval excludes 1 and the pair's own does too: the one guards against the number of comparisons, the other against a pair
-    that scatters more than the rest. Else `undecided`.
+    """`equivalent` when the equivalence-test interval lies within the margin, even if a difference is proven: it is
+    too small to matter, and the interval still shows it. Else `better` or `worse` (for a neutral metric: less or
+    more) when the simultaneous interval excludes 1 and the pair's own does too: the one guards against the number of
+    comparisons, the other against a pair that scatters more than the rest. Else `undecided`.
 
     `tost` is the interval at confidence 1 - 2 alpha; the margin runs from 1/(1+margin) to 1+margin so that exchanging
     treatment and baseline cannot change the verdict.
