@@ -40,7 +40,7 @@ def install_command(packages: Iterable[str]) -> str:
 
 
 def install(packages: Sequence[str], report: Report) -> None:
-    """Install those of `packages` that are missing; `report` gets a line per step.
+    """Install those of `packages` that are missing; `report` gets a line per step. What can be had is installed in any case.
 
     SetupError with the one command to run when neither root nor sudo is at hand; when the release carries no such package;
     or when apt fails (with apt's own reason).
@@ -49,8 +49,7 @@ def install(packages: Sequence[str], report: Report) -> None:
     if not needed:
         return
     if not shutil.which("apt-get"):
-        names = ", ".join(entry.replace("|", " or ") for entry in needed)
-        raise SetupError(f"this system has no apt; install what Debian calls {names} by hand")
+        raise SetupError(f"this system has no apt; install what Debian calls {_in_words(needed)} by hand")
     privilege = _privilege(needed)
     candidates = _candidates(needed)
     refreshed = len(candidates) < len(needed)
@@ -58,17 +57,22 @@ def install(packages: Sequence[str], report: Report) -> None:
         report("refreshing apt's package index")
         _run([*privilege, "apt-get", "update"])
         candidates = _candidates(needed)
-    absent = [entry.replace("|", " or ") for entry in needed if entry not in candidates]
-    if absent:
-        raise SetupError(f"this distribution has no package {', '.join(absent)}")
-    chosen = [candidates[entry] for entry in needed]
-    report(f"installing with apt: {' '.join(chosen)}")
-    failure = _run([*privilege, *_INSTALL, *chosen])
-    if failure and not refreshed:  # an index older than the archive names files that are gone
-        _run([*privilege, "apt-get", "update"])
+    chosen = list(candidates.values())
+    if chosen:
+        report(f"installing with apt: {' '.join(chosen)}")
         failure = _run([*privilege, *_INSTALL, *chosen])
-    if failure:
-        raise SetupError(f"apt-get could not install {' '.join(chosen)}: {failure}", remedy=f"run: {install_command(needed)}")
+        if failure and not refreshed:  # an index older than the archive names files that are gone
+            _run([*privilege, "apt-get", "update"])
+            failure = _run([*privilege, *_INSTALL, *chosen])
+        if failure:
+            raise SetupError(f"apt-get could not install {' '.join(chosen)}: {failure}", remedy=f"Run: {install_command(needed)}")
+    absent = [entry for entry in needed if entry not in candidates]
+    if absent:
+        raise SetupError(f"this distribution has no package {_in_words(absent)}")
+
+
+def _in_words(packages: Iterable[str]) -> str:
+    return ", ".join(entry.replace("|", " or ") for entry in packages)
 
 
 def _installed_versions(names: Iterable[str]) -> dict[str, str]:
@@ -100,8 +104,7 @@ def _privilege(needed: Sequence[str]) -> list[str]:
         return [sudo]
     if sudo and sys.stdin.isatty() and sys.stderr.isatty() and subprocess.run([sudo, "-v"]).returncode == 0:
         return [sudo]
-    names = ", ".join(entry.split("|")[0] for entry in needed)
-    raise SetupError(f"only an administrator can install {names}", remedy=f"run: {install_command(needed)}")
+    raise SetupError(f"only an administrator can install {_in_words(needed)}", remedy=f"Run: {install_command(needed)}")
 
 
 def _environment() -> dict[str, str]:

@@ -41,7 +41,7 @@ class Program:
     """A workload, ready to launch: every path absolute, every input present.
 
     `command` may hold {dir} (an empty folder, fresh for every trial, which is also the working directory unless `cwd` is
-    set) and {port}. `stdin` None means /dev/null. `env` is added to the lab's own minimal environment; if
+    set) and {port}, unless it is `literal`. `stdin` None means /dev/null. `env` is added to the lab's own minimal environment; if
     `inherit_env`, to the environment heapyard was started with (the user's own program).
     """
 
@@ -53,6 +53,7 @@ class Program:
     env: dict[str, str] = field(default_factory=dict)
     cwd: Path | None = None
     inherit_env: bool = False
+    literal: bool = False  # the user's own command: braces are the user's, nothing is replaced
     argv0: str = ""  # name the program is started under, if not its path
     threads: int = 1
     answer: Answer = Answer()
