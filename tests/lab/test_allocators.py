@@ -131,7 +131,7 @@ def user_catalog(tmp_path: Path, text: str) -> Path:
 
 
 def test_user_catalog_adds_allocators(bump: Path, tmp_path: Path) -> None:
-    path = user_catalog(tmp_path, '[allocator.mine]\nlibrary = "own/bump.so"\nversion = "2"\n[allocator.mine.env]\nBUMP = "1"\n'
+    path = user_catalog(tmp_path, '[allocator.mine]\nlibrary = "own/bump.so"\nversion = "2"\nenv = { BUMP = "1" }\n'
                                   '[allocator.mine.options]\nprefix = "BUMP_"\nknown = ["memalign"]\n[program.other]\n')
     (path.parent / "own").mkdir()
     shutil.copy(bump, path.parent / "own" / "bump.so")
@@ -150,7 +150,8 @@ def test_user_catalog_with_a_missing_library_spoils_nothing_else(tmp_path: Path)
     ("[allocator.mine]\nlibary = 'x.so'\n", ":1: field 'allocator.mine.library' is missing"),
     ("[allocator.mine]\nlibrary = 'x.so'\ncolour = 'red'\n", ":3: field 'allocator.mine.colour' is not known here"),
     ("[allocator.glibc]\nlibrary = 'x.so'\n", "has the name of one in the catalog"),
-    ("[allocator.mine]\nlibrary = 'x.so'\n[allocator.mine.options]\nprefix = 'A_'\n", "field 'allocator.mine.options.known' is missing"),
+    ("[allocator.mine]\nlibrary = 'x.so'\n[allocator.mine.options]\nprefix = 'A_'\n",
+     "field 'allocator.mine.options.known' is missing"),
 ])
 def test_user_catalog_mistakes_name_file_line_and_field(tmp_path: Path, text: str, said: str) -> None:
     path = user_catalog(tmp_path, text)
@@ -164,9 +165,11 @@ def test_user_catalog_mistakes_name_file_line_and_field(tmp_path: Path, text: st
 def test_glibc_variant_reaches_the_allocator() -> None:
     (variant,) = allocators.find_allocators(["glibc:tcache=0,arena_max=3,glibc.pthread.rseq=0"])
     loader = elf_facts(variant.library).interpreter
-    listed = subprocess.run([loader, "--list-tunables"], env=variant.env, capture_output=True, text=True, check=True).stdout
+    listing = [loader, "--list-tunables"]
+    listed = subprocess.run(listing, env=variant.env, capture_output=True, text=True, check=True).stdout
     values = {line.split(":")[0]: line.split(": ")[1].split()[0] for line in listed.splitlines() if ": " in line}
-    assert [int(values[f"glibc.{name}"], 0) for name in ("malloc.tcache_count", "malloc.arena_max", "pthread.rseq")] == [0, 3, 0]
+    names = ("malloc.tcache_count", "malloc.arena_max", "pthread.rseq")
+    assert [int(values[f"glibc.{name}"], 0) for name in names] == [0, 3, 0]
 
 
 @pytest.mark.parametrize(("name", "said"), [
@@ -206,7 +209,8 @@ def test_options_join_a_variable_that_is_already_set(bump: Path, tmp_path: Path)
 
 
 def test_a_value_that_would_end_its_own_option_is_refused(bump: Path, tmp_path: Path) -> None:
-    user_catalog(tmp_path, f'[allocator.mine]\nlibrary = "{bump}"\noptions = {{ variable = "C", separator = ":", known = ["calloc"] }}\n')
+    user_catalog(tmp_path, f'[allocator.mine]\nlibrary = "{bump}"\n'
+                           'options = { variable = "C", separator = ":", known = ["calloc"] }\n')
     assert "':' cannot be part of a value" in complaint("mine:calloc=1:free=2")
 
 
@@ -227,7 +231,8 @@ def test_every_installed_allocator_with_options_knows_most_of_those_listed() -> 
 
 def test_an_option_of_another_version_is_refused(bump: Path, tmp_path: Path) -> None:
     """The library would ignore it in silence, and the variant would be measured as if it were one."""
-    user_catalog(tmp_path, f'[allocator.mine]\nlibrary = "{bump}"\noptions = {{ prefix = "B_", known = ["memalign", "later"] }}\n')
+    user_catalog(tmp_path, f'[allocator.mine]\nlibrary = "{bump}"\n'
+                           'options = { prefix = "B_", known = ["memalign", "later"] }\n')
     assert allocators.find_allocators(["mine:memalign=1"])[0].env == {"B_MEMALIGN": "1"}
     assert complaint("mine:later=1") == "mine has no option 'later' It has memalign."
 
@@ -257,7 +262,7 @@ def test_a_library_the_loader_ignores(tmp_path: Path) -> None:
     assert "was not loaded" in verify(tmp_path / "absent.so", {})
 
 
-def test_a_broken_library_is_said_so_until_it_changes(bump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flaw_lasts_until_it_changes(bump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEAPYARD_STATE", str(tmp_path / "state"))
     library = Path(shutil.copy(bump, tmp_path / "own.so"))
     user_catalog(tmp_path, f'[allocator.mine]\nlibrary = "{library}"\n')
@@ -287,11 +292,11 @@ def test_facts_are_remembered(bump: Path, tmp_path: Path, monkeypatch: pytest.Mo
     first = FactsCache()
     facts = first.facts(bump)
     first.save()
-    monkeypatch.setattr("heapyard.catalog.library_facts.hashlib.file_digest", lambda *_: pytest.fail("the file was read again"))
+    monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("the file was read again"))
     assert FactsCache().facts(bump) == facts
 
 
-def test_a_state_folder_that_cannot_be_made_only_costs_time(bump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_state_folder_only_costs_time(bump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("HEAPYARD_STATE", str(blocked / "state"))
@@ -309,7 +314,11 @@ def test_damaged_memory_is_forgotten(bump: Path, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(("version", "upstream"), [
-    ("5.3.0-1", "5.3.0"), ("2.0.9+ds-2", "2.0.9"), ("1:14.0.6-12", "14.0.6"), ("2021.8.0-2+deb12u1", "2021.8.0"), ("1:19.1.7-3~deb12u1", "19.1.7"),
+    ("5.3.0-1", "5.3.0"),
+    ("2.0.9+ds-2", "2.0.9"),
+    ("1:14.0.6-12", "14.0.6"),
+    ("2021.8.0-2+deb12u1", "2021.8.0"),
+    ("1:19.1.7-3~deb12u1", "19.1.7"),
 ])
 def test_upstream_version(version: str, upstream: str) -> None:
     assert upstream_version(version) == upstream

@@ -22,8 +22,8 @@ from .toml_file import TomlTable
 class OptionForm:
     """How options become environment variables: all in one `variable`, or one variable each, `prefix` + KEY.
 
-    `aliases` maps short names to full ones. `known` names those of any version, empty for glibc, whose dynamic linker is asked.
-    `reader` is the library that reads them, beside the one that is injected; "" if that is the one.
+    `aliases` maps short names to full ones. `known` names those of any version; it is empty for glibc, whose dynamic
+    linker is asked. `reader` is the library that reads them, beside the one that is injected; "" if that is the one.
     """
 
     variable: str = ""
@@ -80,7 +80,7 @@ def apply_options(allocator: Allocator, form: OptionForm | None, options: dict[s
     if not options:
         return allocator
     if form is None:
-        raise UsageError(f"{allocator.name} has no options known here; set its variables with 'env' in your own catalog file")
+        raise UsageError(f"{allocator.name} has no options known here; your own catalog file can set its variables")
     full = {dict(form.aliases).get(key, key): value for key, value in options.items()}
     if form.tunables:
         full = _check_tunables(full, allocator, form)
@@ -128,7 +128,8 @@ def _check_tunables(full: dict[str, str], allocator: Allocator, form: OptionForm
             names = sorted({*own, *dict(form.aliases)})
             raise UsageError(
                 f"{_version(allocator)} has no option '{key.removeprefix('glibc.malloc.')}'",
-                remedy=f"It has {', '.join(names)}, and every other tunable under its full name (glibc.pthread.rseq=0).")
+                remedy=f"It has {', '.join(names)}, and other tunables under their full names (glibc.pthread.rseq=0).",
+            )
         low, high = ranges[key]
         if high is not None and low is not None:
             _check_range(key, value, low, high)

@@ -40,7 +40,7 @@ def installed_allocators() -> list[Allocator]:
 
 
 def find_allocators(names: Sequence[str], extra: Mapping[str, Path] = {}) -> list[Allocator]:
-    """What the user's words mean, in their order, each once: names, variants (`glibc:tcache=0`), `system`, names in `extra`.
+    """What the user's words mean, in their order, each once: names, variants (`glibc:tcache=0`), `system`, `extra`'s.
 
     `extra` holds the user's own libraries by name. UsageError in one sentence for an unknown name (with near ones), an
     allocator that is not installed (with the command that installs it), an unknown option, a library that cannot serve.
@@ -64,12 +64,12 @@ def build_record(allocator: Allocator) -> dict[str, object] | None:
 
 
 def parse_allocator_option(text: str) -> tuple[str, Path]:
-    """`mine=./libmine.so` as ("mine", its absolute path); UsageError when malformed. The file itself is not looked at."""
+    """`mine=./libmine.so` as ("mine", its absolute path); UsageError when malformed. The file is not looked at."""
     name, equals, path = text.partition("=")
     if not (equals and path and _NAME.fullmatch(name)):
         raise UsageError(f"--allocator '{text}': write NAME=LIBRARY, for example mine=./libmine.so")
     if name == SYSTEM:
-        raise UsageError(f"--allocator '{text}': the name '{SYSTEM}' stands for what serves malloc without us; choose another")
+        raise UsageError(f"--allocator '{text}': '{SYSTEM}' is what serves malloc without us; choose another name")
     return name, Path(path).expanduser().absolute()
 
 
@@ -117,7 +117,8 @@ def _catalog() -> dict[str, tuple[Allocator, OptionForm | None]]:
         found[peer.name] = (_with_facts(allocator, cache), peer.options)
     for name, own in _user_allocators(cache).items():
         if name in found:
-            raise UsageError(f"{places.user_catalog()}: allocator '{name}' has the name of one in the catalog; choose another")
+            where = places.user_catalog()
+            raise UsageError(f"{where}: allocator '{name}' has the name of one in the catalog; choose another")
         found[name] = own
     cache.save()
     return found
@@ -138,7 +139,8 @@ def _on_system(peer: Peer, cache: FactsCache) -> Allocator:
     found = _find_library(peer)
     if found is None:
         if not peer.packages or not shutil.which("apt-get"):
-            return replace(allocator, status="unavailable", reason=f"no {peer.libraries[0]} in the system's library folders")
+            reason = f"no {peer.libraries[0]} in the system's library folders"
+            return replace(allocator, status="unavailable", reason=reason)
         return replace(allocator, status="available", provenance=f"Debian {peer.packages[0]}", reason="not installed")
     library = found.resolve()
     package, version = cache.package(library, lambda: _package(found, library, peer.packages))
@@ -158,7 +160,8 @@ def _package(found: Path, library: Path, packages: Sequence[str]) -> tuple[str, 
 def _find_library(peer: Peer) -> Path | None:
     """The library as the system names it (before symbolic links are followed)."""
     machine = {"i686": "i386"}.get(platform.machine(), platform.machine())
-    folders = (f"/usr/lib/{machine}-linux-gnu", f"/lib/{machine}-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/lib", "/usr/local/lib")
+    triplet = f"{machine}-linux-gnu"
+    folders = (f"/usr/lib/{triplet}", f"/lib/{triplet}", "/usr/lib64", "/lib64", "/usr/lib", "/lib", "/usr/local/lib")
     for name in peer.libraries:
         if name.startswith("/"):
             matches = list(Path("/").glob(name.format(machine=machine)[1:]))
@@ -175,7 +178,8 @@ def _built(peer: Peer, peers: dict[str, Peer]) -> Allocator:
     built = peer.library_of or peer.name
     recipe = peers[built].recipe
     assert recipe is not None
-    allocator = Allocator(peer.name, peer.title, version="", library=None, env=peer.env, provenance=f"crate {recipe.crate}")
+    crate = f"crate {recipe.crate}"
+    allocator = Allocator(peer.name, peer.title, version="", library=None, env=peer.env, provenance=crate)
     folder = places.peers() / built
     try:
         provenance = json.loads((folder / RECORD).read_text())
@@ -190,7 +194,8 @@ def _built(peer: Peer, peers: dict[str, Peer]) -> Allocator:
     if failure.exists():
         return replace(allocator, status="broken", reason=failure.read_text().strip())
     if not shutil.which("cargo"):
-        return replace(allocator, status="unavailable", reason="needs cargo to fetch its sources; install Debian's cargo or rustup")
+        reason = "needs cargo to fetch its sources; install Debian's cargo or rustup"
+        return replace(allocator, status="unavailable", reason=reason)
     return replace(allocator, status="available", reason="not built")
 
 
@@ -201,8 +206,15 @@ def _own_library(name: str, library: Path, cache: FactsCache) -> Allocator:
         raise UsageError(f"--allocator {name}={library}: the library {flaw}")
     resolved = library.resolve()
     facts = cache.facts(resolved)
-    return Allocator(name, f"your own {library.name}", version="", library=resolved, sha256=facts.sha256, build_id=facts.build_id,
-                     provenance=f"user: {library}")
+    return Allocator(
+        name,
+        f"your own {library.name}",
+        version="",
+        library=resolved,
+        sha256=facts.sha256,
+        build_id=facts.build_id,
+        provenance=f"user: {library}",
+    )
 
 
 def _user_allocators(cache: FactsCache) -> dict[str, tuple[Allocator, OptionForm | None]]:
@@ -218,8 +230,14 @@ def _user_allocator(name: str, table: TomlTable, cache: FactsCache) -> tuple[All
     if not _NAME.fullmatch(name) or name == SYSTEM:
         raise UsageError(f"{table.path}: '{name}' cannot be an allocator's name; use letters, digits and . _ + -")
     library = table.path.parent / Path(table.string("library")).expanduser()
-    allocator = Allocator(name, table.string("title", f"your own {library.name}"), version=table.string("version", ""), library=library,
-                          env=table.mapping("env"), provenance=f"user: {table.path}")
+    allocator = Allocator(
+        name,
+        table.string("title", f"your own {library.name}"),
+        version=table.string("version", ""),
+        library=library,
+        env=table.mapping("env"),
+        provenance=f"user: {table.path}",
+    )
     form = read_options(table.table("options"))
     table.finish()
     flaw = library_flaw(library)

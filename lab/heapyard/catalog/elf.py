@@ -1,6 +1,7 @@
 """Facts about ELF files, read the way the dynamic linker does: program headers and hash tables, never a whole file.
 
-The file is mapped, so that a question costs the pages it touches. Section headers are not used: a stripped file may lack them.
+The file is mapped, so that a question costs the pages it touches. Section headers are not used: a stripped file may
+lack them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_FLAGS_1, _DT_GNU_HASH = 4, 5, 
 _DF_1_PIE = 0x08000000
 _NT_GNU_BUILD_ID = 3
 
-_MACHINES = {3: "i386", 20: "ppc", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv", 258: "loongarch"}
+_MACHINES = {3: "i386", 21: "ppc64", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv", 258: "loongarch"}
 
 
 class NotElfError(ValueError):

@@ -29,7 +29,7 @@ class LibraryFacts:
 
 
 def library_flaw(path: Path) -> str:
-    """Why `path` cannot serve as a preloaded malloc ("" if it can), in words that follow its name. Reads headers only."""
+    """Why `path` cannot serve as a preloaded malloc, in words that follow its name, "" if it can. Reads headers."""
     if not path.exists():
         return "does not exist"
     if not path.is_file():
@@ -41,7 +41,8 @@ def library_flaw(path: Path) -> str:
         if facts.executable:
             return "is a program, not a shared library"
         if (facts.bits, facts.machine) != own_machine():
-            return f"is built for {facts.bits}-bit {facts.machine}, this machine runs {'-bit '.join(map(str, own_machine()))}"
+            bits, machine = own_machine()
+            return f"is built for {facts.bits}-bit {facts.machine}, this machine runs {bits}-bit {machine}"
         missing = [name for name in ("malloc", "free") if name not in exported(path, ("malloc", "free"))]
     except NotElfError as error:
         return str(error)

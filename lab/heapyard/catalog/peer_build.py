@@ -1,7 +1,7 @@
-"""Building an allocator from the sources a crate carries: fetched and checked by Cargo, compiled by upstream's own rules.
+"""Building an allocator from the sources a crate carries: fetched by Cargo, compiled by upstream's own rules.
 
-Cargo alone fetches: it knows the registry, verifies the checksum in the lock file and keeps its own cache. The library is
-then compiled by upstream's build system, so that it is the library upstream would have shipped, and not a wrapper around it.
+Cargo alone fetches: it knows the registry, verifies the checksum in the lock file and keeps its own cache. The library
+is then compiled by upstream's build system: it is what upstream would have shipped, and not a wrapper around it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .peer_files import Peer, Recipe
 from .peer_verify import verify
 
 # Flags of the user's shell must not leak into a library that is to be upstream's own.
-_FLAG_VARIABLES = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "CC", "CXX", "RUSTFLAGS", "CMAKE_GENERATOR", "CMAKE_BUILD_TYPE")
+_FLAG_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "CMAKE_BUILD_TYPE")
 _FAMILY = ("malloc", "free", "calloc", "realloc", "aligned_alloc", "posix_memalign", "memalign", "malloc_usable_size",
            "_Znwm", "_ZdlPv", "_ZdlPvm", "_ZnwmSt11align_val_t")
 
@@ -48,7 +48,7 @@ class _Source:
 def build_peer(peer: Peer, report: Callable[[str], None]) -> None:
     """Build `peer` into places.peers()/NAME, replacing an earlier build only by a verified one. Minutes at most.
 
-    BuildError says what is missing or went wrong and where the log is; it is also kept, for `heapyard allocators` to show.
+    BuildError says what is missing or went wrong and where the log is; it is kept, for `heapyard allocators` to show.
     """
     recipe = peer.recipe
     assert recipe is not None
@@ -86,7 +86,7 @@ def up_to_date(peer: Peer) -> bool:
 
 @contextmanager
 def _workplace(name: str) -> Iterator[Path]:
-    """An empty folder for one build, always the same path so that libraries come out the same; one builder at a time."""
+    """An empty folder for one build, of a fixed path so that libraries come out the same; one builder at a time."""
     work = places.peers() / ".build" / name
     work.parent.mkdir(parents=True, exist_ok=True)
     with open(work.with_suffix(".lock"), "w") as lock:
@@ -110,7 +110,8 @@ def _check_tools(recipe: Recipe) -> None:
         raise BuildError(f"needs cargo >= {wanted}, found {number[0] if number else 'none that runs'}; {where}")
     missing = [tool for tool in recipe.tools if not shutil.which(tool)]
     if missing:
-        raise BuildError(f"needs {' and '.join(missing)}, found none; install the packages build-essential, cmake and ninja-build")
+        packages = "build-essential, cmake and ninja-build"
+        raise BuildError(f"needs {' and '.join(missing)}, found none; install the packages {packages}")
 
 
 def _fetch(recipe: Recipe, output) -> _Source:
@@ -154,8 +155,8 @@ def _run(command: list[str], folder: Path, output, complaint: str) -> None:
     env = {name: value for name, value in os.environ.items() if name not in _FLAG_VARIABLES}
     output.write(f"$ {' '.join(command)}\n")
     output.flush()
-    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, check=False)
-    if done.returncode != 0:
+    streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+    if subprocess.run(command, cwd=folder, env=env, **streams, check=False).returncode != 0:
         raise BuildError(complaint)
 
 
@@ -196,7 +197,8 @@ def _upstream_version(recipe: Recipe, source: _Source) -> str:
     text = (source.folder / recipe.version_file).read_text() if recipe.version_file else source.version
     found = re.search(recipe.version_pattern, text)
     if not found:
-        raise BuildError(f"its version is not where it should be, in {recipe.version_file or 'the version of the crate'}")
+        where = recipe.version_file or "the crate's version"
+        raise BuildError(f"its version is not where it should be, in {where}")
     return ".".join(str(int(group)) if group.isdigit() else group for group in found.groups())
 
 

@@ -18,9 +18,9 @@ _ORIGINS: tuple[Origin, ...] = ("system", "debian", "crate")
 class Recipe:
     """How a library is compiled from the sources of a crate.
 
-    `steps` are commands run in an empty folder; they and `library` may hold {source} (the crate), {recipes} (the folder
-    peers/recipes), {build} (that empty folder) and {jobs}. `version` is read with a regular expression from a file of the crate;
-    its groups are joined by dots.
+    `steps` are commands run in an empty folder; they and `library` may hold {source} (the crate), {recipes} (folder
+    peers/recipes), {build} (that empty folder), {jobs} and {crate_version}. `version_pattern` is a regular expression
+    for upstream's version, in `version_file` of the crate or in the crate's own version; dots join its groups.
     """
 
     crate: str
@@ -88,7 +88,8 @@ def _read_recipe(table: TomlTable | None) -> Recipe | None:
     if len(parts) != 2 or not all(part.isdigit() for part in parts):
         table.fail("cargo", f"must be a version such as '1.70', not '{oldest}'")
     steps = table.get("steps", list, "a list of commands, each a list of strings")
-    if not steps or not all(isinstance(step, list) and step and all(isinstance(w, str) for w in step) for step in steps):
+    lists = all(isinstance(step, list) and step for step in steps)
+    if not (steps and lists and all(isinstance(word, str) for step in steps for word in step)):
         table.fail("steps", "must be a list of commands, each a list of strings")
     recipe = Recipe(
         crate=table.string("crate"),

@@ -38,14 +38,15 @@ def install_allocators(names: Sequence[str], report: Report) -> list[Outcome]:
             raise unknown_allocator(name, catalog)
     failures: dict[str, Outcome] = {}
     # Two allocators may share a library: it is made once.
-    for owner in dict.fromkeys(peers[name].library_of or name for name in names if name in peers):
-        there = catalog[owner].status == "installed" and (not peers[owner].recipe or up_to_date(peers[owner]))
-        failure = None if there else _install(peers[owner], report)
+    makers = {name: peers[name].library_of or name for name in names if name in peers}
+    for maker in dict.fromkeys(makers.values()):
+        there = catalog[maker].status == "installed" and (not peers[maker].recipe or up_to_date(peers[maker]))
+        failure = None if there else _install(peers[maker], report)
         if failure:
-            failures[owner] = failure
+            failures[maker] = failure
     catalog = load_allocators()
     verdicts = _verify((catalog[name] for name in names), report)
-    return [_outcome(catalog[name], peers.get(name), failures, verdicts) for name in names]
+    return [_outcome(catalog[name], failures.get(makers.get(name, "")), verdicts.get(name)) for name in names]
 
 
 def _install(peer: Peer, report: Report) -> Outcome | None:
@@ -74,11 +75,12 @@ def _verify(wanted: Iterable[Allocator], report: Report) -> dict[str, str]:
     return flaws
 
 
-def _outcome(allocator: Allocator, peer: Peer | None, failures: dict[str, Outcome], verdicts: dict[str, str]) -> Outcome:
-    failure = failures.get(peer.library_of or peer.name) if peer else None
+def _outcome(allocator: Allocator, failure: Outcome | None, flaw: str | None) -> Outcome:
+    """`flaw` is what verification found, "" if nothing; None if there was no library to verify."""
     if failure:
         return failure._replace(name=allocator.name)
-    if allocator.status == "installed":
-        flaw = verdicts[allocator.name]
-        return Outcome(allocator.name, not flaw, f"{allocator.library} {flaw}" if flaw else f"{allocator.version}, {allocator.provenance}")
-    return Outcome(allocator.name, False, allocator.reason)
+    if flaw is None:
+        return Outcome(allocator.name, False, allocator.reason)
+    if flaw:
+        return Outcome(allocator.name, False, f"{allocator.library} {flaw}")
+    return Outcome(allocator.name, True, f"{allocator.version}, {allocator.provenance}")

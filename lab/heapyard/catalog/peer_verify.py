@@ -13,16 +13,17 @@ from pathlib import Path
 _FAMILY = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign")
 _TIMEOUT = 60
 
-# Prints, from inside the process, which object provides each function, after some work. No threads: a library that crashes
-# now and then is not broken but unreliable, and the trials count how often.
+# Prints, from inside the process, which object provides each function, after some work. No threads: a library that
+# crashes now and then is not broken but unreliable, and the trials count how often.
 _PROBE = """
 import ctypes, json, sys
+from ctypes import c_char_p, c_void_p
 class Place(ctypes.Structure):
-    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+    _fields_ = [("file", c_char_p), ("base", c_void_p), ("name", c_char_p), ("at", c_void_p)]
 process = ctypes.CDLL(None)
 def provider(name):
     place = Place()
-    found = process.dladdr(ctypes.cast(getattr(process, name), ctypes.c_void_p), ctypes.byref(place))
+    found = process.dladdr(ctypes.cast(getattr(process, name), c_void_p), ctypes.byref(place))
     return place.file.decode() if found else ""
 kept = [bytes(size) for size in range(1, 20000, 7)]
 del kept[::2]
@@ -32,7 +33,10 @@ print(json.dumps({name: provider(name) for name in sys.argv[1:]}))
 
 
 def verify(library: Path, env: Mapping[str, str]) -> str:
-    """"" if the preloaded `library` serves malloc and its family, else why not, in words that follow its path. Two launches."""
+    """Why the preloaded `library` does not serve malloc and its family, in words that follow its path; "" if it does.
+
+    Two launches, together about 50 ms.
+    """
     own = {**os.environ, **env, "LD_PRELOAD": str(library), "PYTHONMALLOC": "malloc"}
     for command in (["/bin/true"], [sys.executable, "-I", "-S", "-c", _PROBE, *_FAMILY]):
         try:
@@ -44,7 +48,8 @@ def verify(library: Path, env: Mapping[str, str]) -> str:
             return f"was not loaded: {ignored[0].removeprefix('ERROR: ld.so: ')}"
         if done.returncode != 0:
             how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-            return f"makes {Path(command[0]).name} end with {how}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            return f"makes {Path(command[0]).name} end with {how}: {last}"
     providers = {name: Path(file).resolve() for name, file in json.loads(done.stdout).items()}
     foreign = [f"{name} from {file}" for name, file in providers.items() if file != library.resolve()]
     return f"was loaded, yet the program takes {', '.join(foreign)}" if foreign else ""

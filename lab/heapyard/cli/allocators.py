@@ -45,8 +45,8 @@ def command(ctx: click.Context, long_: bool, json_: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--default", "default", is_flag=True, help="Those a first comparison takes: glibc and the distribution's packages.")
-@click.option("--all", "all_", is_flag=True, help="Every allocator of the catalog; some are compiled, which takes minutes.")
+@click.option("--default", "default", is_flag=True, help="Those a first comparison takes: glibc and packages.")
+@click.option("--all", "all_", is_flag=True, help="The whole catalog; some are compiled, which takes minutes.")
 def install(names: tuple[str, ...], default: bool, all_: bool) -> int:
     """Install allocators; one that cannot be had says why, and the rest go on.
 
@@ -113,7 +113,8 @@ def _print_narrow(console: Console, allocators: list[Allocator], long_: bool) ->
     names = max(len(allocator.name) for allocator in allocators)
     versions = max(len(allocator.version) for allocator in allocators)
     for allocator in allocators:
-        head = Text.assemble((f"{allocator.name:<{names}}", "bold"), f"  {allocator.version:<{versions}}  ", _status(allocator))
+        name, version = f"{allocator.name:<{names}}", f"{allocator.version:<{versions}}"
+        head = Text.assemble((name, "bold"), f"  {version}  ", _status(allocator))
         source = " ".join(allocator.provenance.split()[:2])  # without its version, which --json has
         console.print(head.append(f"{'':<{12 - len(allocator.status)}}{source}"), no_wrap=True, overflow="ellipsis")
         for line in _library(allocator, long_):
