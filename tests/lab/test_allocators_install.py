@@ -109,8 +109,9 @@ def test_a_build_is_described_and_serves(yard: Yard) -> None:
 
 
 def test_flags_of_the_user_s_shell_stay_out(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = RECIPE.format(title="bump", flags="", tools="")
-    (yard.peers / "bump.toml").write_text(recipe.replace("steps = [", 'steps = [["sh", "-c", "echo seen:$CFLAGS$LDFLAGS$CC."],'))
+    witness = '["sh", "-c", "echo seen:$CFLAGS$LDFLAGS$CC."],'
+    recipe = RECIPE.format(title="bump", flags="", tools="").replace("steps = [", f"steps = [{witness}")
+    (yard.peers / "bump.toml").write_text(recipe)
     for name in ("CFLAGS", "LDFLAGS", "CC"):
         monkeypatch.setenv(name, "/nonsense")
     assert install("bump")[0].ok
