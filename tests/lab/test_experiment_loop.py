@@ -174,7 +174,13 @@ def test_a_treatment_that_keeps_failing_is_dropped_there_and_only_there(tmp_path
     (text,) = events(record, kinds.DROPPED)
     assert "swift on one" in text and "SIGSEGV" in text
     (failure,) = record.observations.failures
-    assert (failure.workload, failure.treatment, failure.failed, failure.attempted, failure.kind) == ("one", "swift", 2, 2, "signal")
+    assert (failure.workload, failure.treatment, failure.failed, failure.attempted, failure.kind) == (
+        "one",
+        "swift",
+        2,
+        2,
+        "signal",
+    )
     cell = analyse(record.observations).cell("one", "wall")
     assert cell is not None and [c.treatment for c in cell.comparisons] == ["slim"]
 
@@ -254,6 +260,7 @@ def test_the_watcher_hears_where_the_experiment_stands(tmp_path: Path, monkeypat
 
 # --- interruption
 
+
 def outline(record: Record) -> dict[tuple[str, int], set[str]]:
     """Which treatments counted in which round of which workload."""
     found: dict[tuple[str, int], set[str]] = {}
@@ -268,7 +275,9 @@ def outline(record: Record) -> dict[tuple[str, int], set[str]]:
 
 @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stops=st.lists(st.integers(0, 30), min_size=1, max_size=4), blocks=st.sampled_from([None, 3]))
-def test_interrupted_anywhere_and_resumed_the_same_blocks_count(tmp_path: Path, stops: list[int], blocks: int | None) -> None:
+def test_interrupted_anywhere_and_resumed_the_same_blocks_count(
+    tmp_path: Path, stops: list[int], blocks: int | None
+) -> None:
     what = experiment(blocks=blocks, pilot_blocks=3, precision=0.02)
     whole = outline(run(tmp_path, what, FakeLaunch(noise=0.001)))
     record = run(tmp_path, what, FakeLaunch(noise=0.001, stop_after=stops[0]), stop=threading.Event())
@@ -322,7 +331,9 @@ RUNNER = textwrap.dedent("""
 @pytest.mark.parametrize("seed", range(5))
 def test_kill_nine_loses_at_most_the_trial_in_flight(tmp_path: Path, seed: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])}
-    process = subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
+    )
     assert process.stdout is not None
     wanted = random.Random(seed).randrange(1, 150)
     seen = sum(1 for _, line in zip(range(wanted), process.stdout) if line)

@@ -51,7 +51,10 @@ def test_what_is_stored_is_read_back(tmp_path: Path) -> None:
 def test_series_are_found_by_their_content(tmp_path: Path) -> None:
     record = store.load_record(made(tmp_path))
     one = record.trials[0]
-    assert store.read_series(record.path, one.series) == [(0.0, 4096, -1), (pytest.approx(one.metrics["wall"], abs=1e-6), 8192, 8000)]
+    assert store.read_series(record.path, one.series) == [
+        (0.0, 4096, -1),
+        (pytest.approx(one.metrics["wall"], abs=1e-6), 8192, 8000),
+    ]
     assert write_series(tmp_path, [(0.0, 1, 2)]) == write_series(tmp_path, [(0.0, 1, 2)])
 
 

@@ -24,16 +24,22 @@ def program(name: str, answer: Answer = Answer()) -> Program:
     return Program(name=name, title=name, command=("/bin/true", name), answer=answer)
 
 
-def experiment(allocators: tuple[str, ...] = ("swift", "slim"), programs: tuple[str, ...] = ("one", "two"),
-               **settings: object) -> Experiment:
+def experiment(
+    allocators: tuple[str, ...] = ("swift", "slim"), programs: tuple[str, ...] = ("one", "two"), **settings: object
+) -> Experiment:
     """The baseline, its A/A control and the given allocators over the given programs."""
     baseline = allocator(BASELINE)
     return Experiment(
-        title="a test", settings=Settings(**{"baseline": BASELINE, "seed": 7, **settings}),
+        title="a test",
+        settings=Settings(**{"baseline": BASELINE, "seed": 7, **settings}),
         programs=tuple(program(p) for p in programs),
-        treatments=(Treatment(BASELINE, baseline), *(Treatment(a, allocator(a)) for a in allocators),
-                    Treatment(BASELINE + CONTROL_SUFFIX, baseline, role="control")),
-        argv=("heapyard", "compare"), cwd="/somewhere",
+        treatments=(
+            Treatment(BASELINE, baseline),
+            *(Treatment(a, allocator(a)) for a in allocators),
+            Treatment(BASELINE + CONTROL_SUFFIX, baseline, role="control"),
+        ),
+        argv=("heapyard", "compare"),
+        cwd="/somewhere",
     )
 
 
@@ -60,8 +66,16 @@ class FakeLaunch:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
 
-    def __call__(self, program: Program, treatment: Treatment, settings: Settings, *, pad: int, folder: Path,
-                 stop: threading.Event | None = None) -> TrialOutcome:
+    def __call__(
+        self,
+        program: Program,
+        treatment: Treatment,
+        settings: Settings,
+        *,
+        pad: int,
+        folder: Path,
+        stop: threading.Event | None = None,
+    ) -> TrialOutcome:
         assert not self.running, "two trials at once"
         assert folder.is_dir() and not any(folder.iterdir()), "the folder is not fresh"
         assert 0 <= pad < 4096
@@ -82,7 +96,13 @@ class FakeLaunch:
             self.trips -= 1
             tripped = ("steal 9 % above 2 %",)
         return TrialOutcome(
-            status="ok", metrics={"wall": wall, "peak_rss": 1e7}, series=[(0.0, 4096, -1), (wall, 8192, 8000)],
-            provider=f"/lib/{name}.so", exit_code=0, command_line=f"LD_PRELOAD=/lib/{name}.so /bin/true",
-            answer=hashlib.sha256(self.answers.get(name, "42").encode()).hexdigest(), guards={"steal": 0.0}, tripped=tripped,
+            status="ok",
+            metrics={"wall": wall, "peak_rss": 1e7},
+            series=[(0.0, 4096, -1), (wall, 8192, 8000)],
+            provider=f"/lib/{name}.so",
+            exit_code=0,
+            command_line=f"LD_PRELOAD=/lib/{name}.so /bin/true",
+            answer=hashlib.sha256(self.answers.get(name, "42").encode()).hexdigest(),
+            guards={"steal": 0.0},
+            tripped=tripped,
         )

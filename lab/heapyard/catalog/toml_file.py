@@ -13,21 +13,27 @@ from ..model.errors import UsageError
 class TomlTable:
     """One table of a file. Readers check the type; `finish` complains about fields nobody read. O(file) per complaint."""
 
-    def __init__(self, path: Path, text: str, values: dict[str, Any], name: str = ""):
+    def __init__(self, path: Path, text: str, values: dict[str, Any], name: str = "", nth: int = 0):
         self.path, self.name = path, name
-        self._text, self._values, self._read = text, values, set[str]()
+        self._text, self._values, self._read, self._nth = text, values, set[str](), nth
 
     def fail(self, field: str, complaint: str) -> NoReturn:
         where = f"{self.name}.{field}" if self.name else field
         raise UsageError(f"{self.path}:{self._line(field)}: field '{where}' {complaint}")
 
     def _line(self, field: str) -> int:
-        # tomllib keeps no positions: find the table's header, then the key below it.
-        lines, start = self._text.splitlines(), 0
-        if self.name:
-            header = re.compile(r"\s*\[+\s*" + r"\s*\.\s*".join(rf'"?{re.escape(p)}"?' for p in self.name.split(".")) + r"\s*\]+")
-            start = next((i for i, line in enumerate(lines) if header.match(line)), 0)
-        key = re.compile(rf'\s*"?{re.escape(field)}"?\s*[=.]|.*[{{,]\s*"?{re.escape(field)}"?\s*=|\s*\[+.*\b{re.escape(field)}"?\s*\]+')
+        # tomllib keeps no positions: find the innermost header of the table's name, then the key below it.
+        lines, start, parts = self._text.splitlines(), 0, self.name.split(".") if self.name else []
+        for depth in range(len(parts), 0, -1):
+            name = r"\s*\.\s*".join(rf'"?{re.escape(part)}"?' for part in parts[:depth])
+            headers = [i for i, line in enumerate(lines) if re.match(rf"\s*\[+\s*{name}\s*\]+", line)]
+            if headers:
+                start = headers[min(self._nth, len(headers) - 1)]
+                break
+        key = re.compile(
+            rf'\s*([\w"-]+\s*\.\s*)*"?{re.escape(field)}"?\s*[=.]|.*[{{,]\s*"?{re.escape(field)}"?\s*='
+            rf'|\s*\[+.*\b{re.escape(field)}"?\s*\]+'
+        )
         return next((i for i in range(start, len(lines)) if key.match(lines[i])), start) + 1
 
     def has(self, field: str) -> bool:
@@ -91,6 +97,14 @@ class TomlTable:
         """Every value of this table as a sub-table, by name: for `[allocator.mine]`, `[allocator.other]`."""
         found = {name: self.table(name) for name in self._values}
         return {name: table for name, table in found.items() if table is not None}
+
+    def array(self, field: str) -> list[TomlTable]:
+        """The tables of `[[field]]`, in the order written; empty when absent."""
+        values = self.get(field, list, f"a list of tables [[{field}]]", [])
+        if not all(isinstance(value, dict) for value in values):
+            self.fail(field, f"must be a list of tables [[{field}]]")
+        name = f"{self.name}.{field}" if self.name else field
+        return [TomlTable(self.path, self._text, value, name, nth) for nth, value in enumerate(values)]
 
     def finish(self) -> None:
         """Complain about the first field that nothing read: a misspelling, most likely."""

@@ -29,7 +29,9 @@ class LazyGroup(click.Group):
             return None
         return importlib.import_module(VERBS[cmd_name][0]).command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from .suggest import unknown
 
@@ -83,7 +85,10 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         from .crash import keep_traceback
 
         _show_traceback()
-        _say(f"unexpected {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}", keep_traceback(error, arguments))
+        _say(
+            f"unexpected {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}",
+            keep_traceback(error, arguments),
+        )
         code = EXIT_FAILED
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -13,5 +13,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("heapyard.cli.export", "Write an experiment's data as CSV, JSON Lines, Parquet or pyperf JSON."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
     "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),
-    "doctor": ("heapyard.cli.doctor", "Say what on this machine threatens a result, and how small a difference it can find."),
+    "doctor": (
+        "heapyard.cli.doctor",
+        "Say what on this machine threatens a result, and how small a difference it can find.",
+    ),
 }

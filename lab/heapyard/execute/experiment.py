@@ -33,12 +33,27 @@ LEAST_PATIENCE = 10.0  # seconds that any trial is given, however quick the warm
 class Launch(Protocol):
     """One fresh process launch; see execute.trial.run_trial."""
 
-    def __call__(self, program: Program, treatment: Treatment, settings: Settings, *, pad: int, folder: Path,
-                 stop: threading.Event | None = None) -> TrialOutcome: ...
+    def __call__(
+        self,
+        program: Program,
+        treatment: Treatment,
+        settings: Settings,
+        *,
+        pad: int,
+        folder: Path,
+        stop: threading.Event | None = None,
+    ) -> TrialOutcome: ...
 
 
-def carry_out(experiment: Experiment, journal: Journal, launch: Launch, *, watcher: Watcher | None = None,
-              stop: threading.Event | None = None, scratch: Path | None = None) -> Ending:
+def carry_out(
+    experiment: Experiment,
+    journal: Journal,
+    launch: Launch,
+    *,
+    watcher: Watcher | None = None,
+    stop: threading.Event | None = None,
+    scratch: Path | None = None,
+) -> Ending:
     """Run what the journal does not hold yet; "interrupted" when `stop` was set before the end.
 
     HeapyardError when nothing could be measured: the baseline failed everywhere, or the budget holds not one block. `scratch`
@@ -52,9 +67,22 @@ class _Stopped(Exception):
 
 
 class _Loop:
-    def __init__(self, experiment: Experiment, journal: Journal, launch: Launch, watcher: Watcher, stop: threading.Event,
-                 scratch: Path | None):
-        self.settings, self.journal, self.launch, self.watcher, self.stop = experiment.settings, journal, launch, watcher, stop
+    def __init__(
+        self,
+        experiment: Experiment,
+        journal: Journal,
+        launch: Launch,
+        watcher: Watcher,
+        stop: threading.Event,
+        scratch: Path | None,
+    ):
+        self.settings, self.journal, self.launch, self.watcher, self.stop = (
+            experiment.settings,
+            journal,
+            launch,
+            watcher,
+            stop,
+        )
         self.scratch = scratch
         self.programs = {p.name: p for p in experiment.programs}
         self.treatments = {t.label: t for t in experiment.treatments}
@@ -103,13 +131,20 @@ class _Loop:
             times = self.tally.log_times(workload, (b.index for b in self.plan.of(PILOT, "done", workload)))
             if not times:
                 continue
-            wanted = blocks_wanted(times, precision=self.settings.precision, confidence=self.settings.confidence,
-                                   at_most=self.settings.max_blocks)
+            wanted = blocks_wanted(
+                times,
+                precision=self.settings.precision,
+                confidence=self.settings.confidence,
+                at_most=self.settings.max_blocks,
+            )
             rounds[workload] = range(pilot, pilot + wanted - len(times))
             totals.append(f"{workload} {wanted}")
         self.plan.extend(MAIN, list(self.treatments), rounds, self.tally.dropped())
-        self._event(PLANNED, f"blocks that the pilot's noise asks for, for intervals of ±{100 * self.settings.precision:.3g} %: "
-                             + (", ".join(totals) or "none"))
+        self._event(
+            PLANNED,
+            f"blocks that the pilot's noise asks for, for intervals of ±{100 * self.settings.precision:.3g} %: "
+            + (", ".join(totals) or "none"),
+        )
 
     def _next(self, stage: str) -> Block | None:
         """The next block to run; None when there is none, or none that is expected to end within the budget."""
@@ -137,11 +172,16 @@ class _Loop:
         else:
             self.plan.end(block, "abandoned" if block.workload in self.tally.abandoned() else "done")
         for workload in self.tally.abandoned() - abandoned:
-            self._event(ABANDONED, f"{workload}: {self._why(workload, self.settings.baseline)}; nothing can be compared there")
+            self._event(
+                ABANDONED, f"{workload}: {self._why(workload, self.settings.baseline)}; nothing can be compared there"
+            )
         for workload, label in sorted(self.tally.dropped() - dropped):
             if label != self.settings.baseline:
-                self._event(DROPPED, f"{label} on {workload}: failed repeatedly ({self._why(workload, label)}); "
-                                     "it is not launched there again")
+                self._event(
+                    DROPPED,
+                    f"{label} on {workload}: failed repeatedly ({self._why(workload, label)}); "
+                    "it is not launched there again",
+                )
 
     def _run_trials(self, block: Block, dropped: Iterable[Pair]) -> bool:
         """Run the block's trials; True when a guard tripped and the whole block must be repeated."""
@@ -159,21 +199,37 @@ class _Loop:
                     # The rest of a block that does not count need not run.
                     self._event(REPEATED, f"{what}; the whole block is repeated")
                     return True
-                self._event(NOTED, f"{what}; counted, since {self.settings.redo_limit:.0%} of the blocks were repeated already")
+                self._event(
+                    NOTED, f"{what}; counted, since {self.settings.redo_limit:.0%} of the blocks were repeated already"
+                )
             if outcome.status == "failed" and label == self.settings.baseline:
                 break
         return False
 
     def _run_trial(self, block: Block, position: int) -> TrialOutcome:
-        moment = Moment(block, position, self.plan.done, self.plan.planned, self.tally.trials, self.tally.spent,
-                        self._remaining(), self.settings.budget)
+        moment = Moment(
+            block,
+            position,
+            self.plan.done,
+            self.plan.planned,
+            self.tally.trials,
+            self.tally.spent,
+            self._remaining(),
+            self.settings.budget,
+        )
         self.watcher.trial_begins(moment)
         folder = Path(tempfile.mkdtemp(prefix="heapyard-", dir=self.scratch))
         try:
             trial = self.journal.start_trial(block, position)
             begin = time.monotonic()
-            outcome = self.launch(self.programs[block.workload], self.treatments[block.order[position]],
-                                  self._settings_for(block.workload), pad=block.pads[position], folder=folder, stop=self.stop)
+            outcome = self.launch(
+                self.programs[block.workload],
+                self.treatments[block.order[position]],
+                self._settings_for(block.workload),
+                pad=block.pads[position],
+                folder=folder,
+                stop=self.stop,
+            )
             self.tally.add(block, position, trial, outcome, time.monotonic() - begin)
             self.journal.end_trial(trial, outcome)
         finally:
@@ -186,7 +242,9 @@ class _Loop:
         usual = self.tally.typical(workload, self.settings.baseline)
         if not (self.settings.patience and usual):
             return self.settings
-        return replace(self.settings, timeout=min(self.settings.timeout, max(LEAST_PATIENCE, self.settings.patience * usual)))
+        return replace(
+            self.settings, timeout=min(self.settings.timeout, max(LEAST_PATIENCE, self.settings.patience * usual))
+        )
 
     def _may_repeat(self) -> bool:
         return self.tally.tripped_blocks <= math.ceil(self.settings.redo_limit * self.plan.first_attempts)
@@ -211,7 +269,9 @@ class _Loop:
             block = min(self.plan.due(), key=self.tally.expected)
             raise HeapyardError(
                 f"the budget of {budget} is too short: one block of {block.workload} ({len(block.order)} launches) takes "
-                f"about {format_duration(self.tally.expected(block))}", remedy="Give more with --budget, or name fewer allocators.")
+                f"about {format_duration(self.tally.expected(block))}",
+                remedy="Give more with --budget, or name fewer allocators.",
+            )
         self._event(BUDGET, f"the budget of {budget} was used up after {self.plan.done} of {self.plan.planned} blocks")
 
     def _remaining(self) -> float:
@@ -222,7 +282,9 @@ class _Loop:
         return min(due, left)
 
     def _why(self, workload: str, label: str) -> str:
-        failed = [t for t in self.journal.trials() if (t.workload, t.treatment, t.status) == (workload, label, "failed")]
+        failed = [
+            t for t in self.journal.trials() if (t.workload, t.treatment, t.status) == (workload, label, "failed")
+        ]
         return failed[-1].reason.rstrip(".") if failed else "it failed"
 
     def _event(self, kind: str, text: str) -> None:

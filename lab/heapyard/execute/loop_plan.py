@@ -24,11 +24,14 @@ class Plan:
     def __bool__(self) -> bool:
         return bool(self._blocks)
 
-    def extend(self, stage: str, labels: Sequence[str], rounds: range | Mapping[str, range], without: Iterable[Pair] = ()) -> None:
+    def extend(
+        self, stage: str, labels: Sequence[str], rounds: range | Mapping[str, range], without: Iterable[Pair] = ()
+    ) -> None:
         """Append a stage. Pairs of workload and treatment in `without` are left out; the rest keeps its random order."""
         workloads = [p.name for p in self._experiment.programs]
-        planned = make_blocks(workloads, labels, rounds, seed=self._experiment.settings.seed, stage=stage,
-                              first_index=len(self._blocks))
+        planned = make_blocks(
+            workloads, labels, rounds, seed=self._experiment.settings.seed, stage=stage, first_index=len(self._blocks)
+        )
         self._add([_without(block, set(without)) for block in planned])
 
     def repeat(self, block: Block) -> None:
@@ -50,8 +53,11 @@ class Plan:
         return [b for b, status in self._blocks.values() if status == "started"]
 
     def of(self, stage: str, status: BlockStatus | None = None, workload: str | None = None) -> Iterator[Block]:
-        return (b for b, s in self._blocks.values()
-                if b.stage == stage and status in (None, s) and workload in (None, b.workload))
+        return (
+            b
+            for b, s in self._blocks.values()
+            if b.stage == stage and status in (None, s) and workload in (None, b.workload)
+        )
 
     def count(self, *wanted: BlockStatus) -> int:
         """Blocks of these states, the warm-up apart."""
@@ -77,5 +83,9 @@ class Plan:
 
 
 def _without(block: Block, dropped: set[Pair]) -> Block:
-    kept = [(label, pad) for label, pad in zip(block.order, block.pads, strict=True) if (block.workload, label) not in dropped]
+    kept = [
+        (label, pad)
+        for label, pad in zip(block.order, block.pads, strict=True)
+        if (block.workload, label) not in dropped
+    ]
     return replace(block, order=tuple(label for label, _ in kept), pads=tuple(pad for _, pad in kept))

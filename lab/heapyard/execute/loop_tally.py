@@ -44,14 +44,36 @@ class Tally:
 
     def add(self, block: Block, position: int, trial: int, outcome: TrialOutcome, seconds: float) -> None:
         """A trial that has just ended."""
-        self._add(Seen(trial, block.index, block.workload, block.order[position], outcome.status, outcome.answer, seconds,
-                       outcome.metrics.get(PRIMARY_TIME, math.nan), bool(outcome.tripped) and block.stage != WARM_UP))
+        self._add(
+            Seen(
+                trial,
+                block.index,
+                block.workload,
+                block.order[position],
+                outcome.status,
+                outcome.answer,
+                seconds,
+                outcome.metrics.get(PRIMARY_TIME, math.nan),
+                bool(outcome.tripped) and block.stage != WARM_UP,
+            )
+        )
 
     def replay(self, trials: Iterable[TrialRecord]) -> None:
         """The trials of earlier sessions; those without an end did not finish."""
         for t in trials:
-            self._add(Seen(t.id, t.block, t.workload, t.treatment, t.status, t.answer, t.ended - t.started,
-                           t.metrics.get(PRIMARY_TIME, math.nan), bool(t.tripped) and t.stage != WARM_UP))
+            self._add(
+                Seen(
+                    t.id,
+                    t.block,
+                    t.workload,
+                    t.treatment,
+                    t.status,
+                    t.answer,
+                    t.ended - t.started,
+                    t.metrics.get(PRIMARY_TIME, math.nan),
+                    bool(t.tripped) and t.stage != WARM_UP,
+                )
+            )
 
     def _add(self, seen: Seen) -> None:
         self._seen.append(seen)

@@ -24,7 +24,9 @@ class Answered(Protocol):
     def answer(self) -> str: ...
 
 
-def wrong_answers(trials: Iterable[Answered], programs: Iterable[Program], reference: Collection[str]) -> dict[int, str]:
+def wrong_answers(
+    trials: Iterable[Answered], programs: Iterable[Program], reference: Collection[str]
+) -> dict[int, str]:
     """Trials that ended well but with a wrong answer: id -> sentence. `reference`: labels of the baseline and its control.
 
     Concerns programs whose answer must be "consistent". Once two launches of the reference have given one and the same

@@ -6,5 +6,15 @@ from .locks import MachineLock
 from .records import Listed, latest, list_records, load_record
 from .series import read_series
 
-__all__ = ["Listed", "MachineLock", "StoredJournal", "create", "find_folder", "latest", "list_records", "load_record",
-           "read_series", "reopen"]
+__all__ = [
+    "Listed",
+    "MachineLock",
+    "StoredJournal",
+    "create",
+    "find_folder",
+    "latest",
+    "list_records",
+    "load_record",
+    "read_series",
+    "reopen",
+]

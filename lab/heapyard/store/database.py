@@ -45,8 +45,9 @@ def create(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=NORMAL")
         schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
         connection.executescript(f"BEGIN; {schema} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
-        connection.executemany("INSERT INTO metric VALUES (?, ?, ?, ?)",
-                               [(m.name, m.title, m.unit, m.direction) for m in METRICS.values()])
+        connection.executemany(
+            "INSERT INTO metric VALUES (?, ?, ?, ?)", [(m.name, m.title, m.unit, m.direction) for m in METRICS.values()]
+        )
     return connection
 
 
@@ -97,7 +98,9 @@ def _connect(uri: str) -> sqlite3.Connection:
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA_VERSION:
-        raise HeapyardError(f"{path}: was written by a newer Heapyard (schema {version}, this one reads up to {SCHEMA_VERSION})",
-                            remedy="Use that Heapyard, or export the data with it.")
+        raise HeapyardError(
+            f"{path}: was written by a newer Heapyard (schema {version}, this one reads up to {SCHEMA_VERSION})",
+            remedy="Use that Heapyard, or export the data with it.",
+        )
     if version < 1:
         raise HeapyardError(f"{path}: is not an experiment's file, or its creation was cut short")

@@ -39,8 +39,10 @@ def new_folder(parent: Path | None = None, *, now: float | None = None) -> Path:
         folder.mkdir()
         return folder
     except OSError as error:
-        raise HeapyardError(f"{parent}: results cannot be stored there ({error.strerror})",
-                            remedy="--output FOLDER stores them elsewhere.") from None
+        raise HeapyardError(
+            f"{parent}: results cannot be stored there ({error.strerror})",
+            remedy="--output FOLDER stores them elsewhere.",
+        ) from None
 
 
 def experiment_folders(parent: Path | None = None) -> list[Path]:

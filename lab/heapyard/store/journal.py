@@ -33,7 +33,9 @@ class StoredJournal:
         with database.explained(self._path):
             self.experiment: Experiment = rows.read_experiment(connection)
             created = datetime.fromisoformat(rows.read_header(connection)["created"])
-            last = connection.execute("SELECT max(coalesce(max(ended), 0), coalesce(max(started), 0)) FROM trial").fetchone()[0]
+            last = connection.execute(
+                "SELECT max(coalesce(max(ended), 0), coalesce(max(started), 0)) FROM trial"
+            ).fetchone()[0]
         # Seconds since creation on a clock that is never set back; a resumed experiment goes on after its last entry.
         self._origin = time.monotonic() - max(time.time() - created.timestamp(), last)
 
@@ -61,10 +63,15 @@ class StoredJournal:
     def add_blocks(self, blocks: Sequence[Block]) -> None:
         with self._transaction() as run:
             for b in blocks:
-                run("INSERT INTO block VALUES (?, ?, ?, ?, ?, 'planned')", (b.index, b.stage, b.round, b.workload, b.attempt))
+                run(
+                    "INSERT INTO block VALUES (?, ?, ?, ?, ?, 'planned')",
+                    (b.index, b.stage, b.round, b.workload, b.attempt),
+                )
                 for position, (label, pad) in enumerate(zip(b.order, b.pads, strict=True)):
-                    run("INSERT INTO trial (block, position, treatment, pad, status) VALUES (?, ?, ?, ?, 'planned')",
-                        (b.index, position, label, pad))
+                    run(
+                        "INSERT INTO trial (block, position, treatment, pad, status) VALUES (?, ?, ?, ?, 'planned')",
+                        (b.index, position, label, pad),
+                    )
 
     def plan(self) -> list[tuple[Block, BlockStatus]]:
         with database.explained(self._path):
@@ -77,10 +84,15 @@ class StoredJournal:
     def start_trial(self, block: Block, position: int) -> int:
         with self._transaction() as run:
             run("UPDATE block SET status = 'started' WHERE id = ? AND status = 'planned'", (block.index,))
-            found = run("UPDATE trial SET status = 'started', started = ? WHERE block = ? AND position = ? AND status = 'planned' "
-                        "RETURNING id", (self.elapsed(), block.index, position)).fetchone()
+            found = run(
+                "UPDATE trial SET status = 'started', started = ? WHERE block = ? AND position = ? AND status = 'planned' "
+                "RETURNING id",
+                (self.elapsed(), block.index, position),
+            ).fetchone()
         if found is None:
-            raise HeapyardError(f"{self._path}: trial {position} of block {block.index} is not in the plan, or ran before")
+            raise HeapyardError(
+                f"{self._path}: trial {position} of block {block.index} is not in the plan, or ran before"
+            )
         return found["id"]
 
     def end_trial(self, trial: int, outcome: TrialOutcome) -> None:
@@ -90,12 +102,28 @@ class StoredJournal:
         except OSError as error:
             raise HeapyardError(f"{self.folder}: the trial's series cannot be stored ({error.strerror})") from None
         with self._transaction() as run:
-            run("UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, signal = ?, "
+            run(
+                "UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, signal = ?, "
                 "failure = ?, reason = ?, stderr_tail = ?, guards_json = ?, tripped_json = ?, detail_json = ?, series = ? "
                 "WHERE id = ?",
-                (outcome.status, ended, outcome.command_line, outcome.provider, outcome.answer, outcome.exit_code,
-                 outcome.signal, outcome.failure, outcome.reason, outcome.stderr_tail, encode(outcome.guards),
-                 encode(outcome.tripped), encode(outcome.detail), series, trial))
+                (
+                    outcome.status,
+                    ended,
+                    outcome.command_line,
+                    outcome.provider,
+                    outcome.answer,
+                    outcome.exit_code,
+                    outcome.signal,
+                    outcome.failure,
+                    outcome.reason,
+                    outcome.stderr_tail,
+                    encode(outcome.guards),
+                    encode(outcome.tripped),
+                    encode(outcome.detail),
+                    series,
+                    trial,
+                ),
+            )
             for metric, value in outcome.metrics.items():
                 run("INSERT INTO response VALUES (?, ?, ?)", (trial, metric, float(value)))
 
@@ -110,8 +138,10 @@ class StoredJournal:
     def snapshot(self, moment: str, environment: object) -> None:
         """The state of the machine at a `moment`: start, resumed or end."""
         with self._transaction() as run:
-            run("INSERT INTO environment (at, moment, snapshot_json) VALUES (?, ?, ?)",
-                (self.elapsed(), moment, encode(environment)))
+            run(
+                "INSERT INTO environment (at, moment, snapshot_json) VALUES (?, ?, ?)",
+                (self.elapsed(), moment, encode(environment)),
+            )
 
     def set_status(self, status: str) -> None:
         """running | finished | interrupted | failed."""

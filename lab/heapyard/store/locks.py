@@ -36,8 +36,10 @@ class MachineLock:
             who = _describe(descriptor)
             if not wait:
                 os.close(descriptor)
-                raise HeapyardError(f"another experiment is running on this machine ({who}); two would disturb each other",
-                                    remedy="Wait for it, or say --wait.")
+                raise HeapyardError(
+                    f"another experiment is running on this machine ({who}); two would disturb each other",
+                    remedy="Wait for it, or say --wait.",
+                )
             if not told:
                 waiting(who)
                 told = True
@@ -56,14 +58,18 @@ class MachineLock:
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             try:
-                return os.open(self.path, flags)  # without O_CREAT: sticky folders refuse that on a file of another user
+                return os.open(
+                    self.path, flags
+                )  # without O_CREAT: sticky folders refuse that on a file of another user
             except FileNotFoundError:
                 descriptor = os.open(self.path, flags | os.O_CREAT, 0o666)
                 os.fchmod(descriptor, 0o666)  # whatever the umask says, the next user must be able to take it
                 return descriptor
         except OSError as error:
-            raise HeapyardError(f"{self.path}: the machine's lock cannot be opened ({error.strerror})",
-                                remedy="HEAPYARD_LOCK names another file for it.") from None
+            raise HeapyardError(
+                f"{self.path}: the machine's lock cannot be opened ({error.strerror})",
+                remedy="HEAPYARD_LOCK names another file for it.",
+            ) from None
 
 
 class ExperimentLock:
@@ -108,7 +114,9 @@ def _machine_path() -> Path:
     given = os.environ.get("HEAPYARD_LOCK")
     if given:
         return Path(given)
-    folder = next((f for f in (Path("/run/lock"), Path("/var/lock")) if f.is_dir() and os.access(f, os.W_OK)), Path("/tmp"))
+    folder = next(
+        (f for f in (Path("/run/lock"), Path("/var/lock")) if f.is_dir() and os.access(f, os.W_OK)), Path("/tmp")
+    )
     return folder / "heapyard.lock"
 
 

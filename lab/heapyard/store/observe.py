@@ -16,12 +16,18 @@ def observations_of(experiment: Experiment, trials: Sequence[TrialRecord]) -> Ob
     treatments = tuple(t.label for t in experiment.treatments if t.role == "treatment")
     rows = tuple(
         Observation(t.workload, t.treatment, t.block, metric, value, t.id, t.position, t.started, t.stage)
-        for t in trials if t.counted
+        for t in trials
+        if t.counted
         for metric, value in t.metrics.items()
     )
     return Observations(
-        workloads=tuple(p.name for p in experiment.programs), treatments=treatments, baseline=experiment.settings.baseline,
-        control=control, rows=rows, failures=failures_of(trials), settings=experiment.settings,
+        workloads=tuple(p.name for p in experiment.programs),
+        treatments=treatments,
+        baseline=experiment.settings.baseline,
+        control=control,
+        rows=rows,
+        failures=failures_of(trials),
+        settings=experiment.settings,
     )
 
 

@@ -46,9 +46,16 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
         experiment = rows.read_experiment(connection)
         trials = rows.read_trials(connection)
         return Record(
-            id=header["id"], path=folder, status=_status(header["status"], folder), created=header["created"],
-            version=header["version"], experiment=experiment, environment=rows.read_environment(connection), trials=trials,
-            events=rows.read_events(connection), observations=observations_of(experiment, trials),
+            id=header["id"],
+            path=folder,
+            status=_status(header["status"], folder),
+            created=header["created"],
+            version=header["version"],
+            experiment=experiment,
+            environment=rows.read_environment(connection),
+            trials=trials,
+            events=rows.read_events(connection),
+            observations=observations_of(experiment, trials),
         )
 
 
@@ -85,13 +92,21 @@ def _listed(folder: Path) -> Listed:
             (trials,) = connection.execute("SELECT count(*) FROM trial WHERE status IN ('ok', 'failed')").fetchone()
             done, planned = connection.execute(
                 "SELECT coalesce(sum(status = 'done'), 0), coalesce(sum(status IN ('done', 'planned', 'started')), 0) "
-                "FROM block WHERE stage != 'warmup'").fetchone()
+                "FROM block WHERE stage != 'warmup'"
+            ).fetchone()
     except HeapyardError as error:
         return Listed(folder.name, folder, problem=error.message)
     return Listed(
-        header["id"], folder, header["created"], header["title"], _status(header["status"], folder),
-        tuple(p.name for p in experiment.programs), tuple(t.label for t in experiment.treatments if t.role == "treatment"),
-        trials, done, planned,
+        header["id"],
+        folder,
+        header["created"],
+        header["title"],
+        _status(header["status"], folder),
+        tuple(p.name for p in experiment.programs),
+        tuple(t.label for t in experiment.treatments if t.role == "treatment"),
+        trials,
+        done,
+        planned,
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
+from dataclasses import replace
 
 from ..model.answers import wrong_answers
 from ..model.experiment import Block, BlockStatus, Experiment, Settings, Treatment
+from ..model.metrics import METRICS
 from ..model.program import Program
 from ..model.record import Event, TrialRecord
 from .codec import decode, encode
@@ -15,15 +17,31 @@ from .codec import decode, encode
 COUNTED_STAGES = ("pilot", "main")
 
 
-def write_experiment(connection: sqlite3.Connection, experiment: Experiment, name: str, created: str, version: str) -> None:
+def write_experiment(
+    connection: sqlite3.Connection, experiment: Experiment, name: str, created: str, version: str
+) -> None:
     """The request, in the tables experiment, program and treatment."""
-    connection.execute("INSERT INTO experiment VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
-                       (name, experiment.title, created, version, experiment.settings.seed, encode(experiment.argv),
-                        experiment.cwd, encode(experiment.settings), experiment.study))
-    connection.executemany("INSERT INTO program VALUES (?, ?, ?)",
-                           [(i, p.name, encode(p)) for i, p in enumerate(experiment.programs)])
-    connection.executemany("INSERT INTO treatment VALUES (?, ?, ?, ?)",
-                           [(i, t.label, t.role, encode(t)) for i, t in enumerate(experiment.treatments)])
+    connection.execute(
+        "INSERT INTO experiment VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
+        (
+            name,
+            experiment.title,
+            created,
+            version,
+            experiment.settings.seed,
+            encode(experiment.argv),
+            experiment.cwd,
+            encode(experiment.settings),
+            experiment.study,
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO program VALUES (?, ?, ?)", [(i, p.name, encode(p)) for i, p in enumerate(experiment.programs)]
+    )
+    connection.executemany(
+        "INSERT INTO treatment VALUES (?, ?, ?, ?)",
+        [(i, t.label, t.role, encode(t)) for i, t in enumerate(experiment.treatments)],
+    )
 
 
 def read_header(connection: sqlite3.Connection) -> sqlite3.Row:
@@ -38,11 +56,17 @@ def read_experiment(connection: sqlite3.Connection) -> Experiment:
     """The request as it was stored."""
     header = read_header(connection)
     return Experiment(
-        title=header["title"], settings=decode(Settings, header["settings_json"]),
-        programs=tuple(decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program ORDER BY place")),
-        treatments=tuple(decode(Treatment, r[0])
-                         for r in connection.execute("SELECT definition_json FROM treatment ORDER BY place")),
-        argv=decode(tuple[str, ...], header["argv_json"]), cwd=header["cwd"], study=header["study"],
+        title=header["title"],
+        settings=decode(Settings, header["settings_json"]),
+        programs=tuple(
+            decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program ORDER BY place")
+        ),
+        treatments=tuple(
+            decode(Treatment, r[0]) for r in connection.execute("SELECT definition_json FROM treatment ORDER BY place")
+        ),
+        argv=decode(tuple[str, ...], header["argv_json"]),
+        cwd=header["cwd"],
+        study=header["study"],
     )
 
 
@@ -64,9 +88,11 @@ def read_trials(connection: sqlite3.Connection) -> tuple[TrialRecord, ...]:
     metrics: dict[int, dict[str, float]] = defaultdict(dict)
     for row in connection.execute("SELECT trial, metric, value FROM response"):
         metrics[row["trial"]][row["metric"]] = row["value"]
-    query = ("SELECT trial.*, block.attempt, block.stage, block.workload, block.status AS block_status "
-             "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' ORDER BY trial.started, trial.id")
-    trials = [_trial(row, metrics.get(row["id"], {})) for row in connection.execute(query)]
+    query = (
+        "SELECT trial.*, block.attempt, block.stage, block.workload, block.status AS block_status "
+        "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' ORDER BY trial.started, trial.id"
+    )
+    trials = [_trial(row, _in_display_order(metrics.get(row["id"], {}))) for row in connection.execute(query)]
     programs = [decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program")]
     wrong = wrong_answers(trials, programs, _reference(connection))
     return tuple(_judged(t, wrong[t.id]) if t.id in wrong else t for t in trials)
@@ -93,19 +119,39 @@ def _reference(connection: sqlite3.Connection) -> set[str]:
     return {baseline, *(r[0] for r in connection.execute("SELECT label FROM treatment WHERE role = 'control'"))}
 
 
+def _in_display_order(metrics: dict[str, float]) -> dict[str, float]:
+    known = {name: metrics[name] for name in METRICS if name in metrics}
+    return known | metrics
+
+
 def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
     counted = row["status"] == "ok" and row["block_status"] == "done" and row["stage"] in COUNTED_STAGES
     return TrialRecord(
-        id=row["id"], block=row["block"], attempt=row["attempt"], stage=row["stage"], workload=row["workload"],
-        treatment=row["treatment"], position=row["position"], status=row["status"], counted=counted,
-        started=row["started"], ended=row["ended"] if row["ended"] is not None else row["started"], metrics=metrics,
-        command_line=row["command_line"], provider=row["provider"], answer=row["answer"], exit_code=row["exit_code"],
-        signal=row["signal"], reason=row["reason"], failure=row["failure"], stderr_tail=row["stderr_tail"],
-        guards=json.loads(row["guards_json"]), tripped=tuple(json.loads(row["tripped_json"])), series=row["series"],
+        id=row["id"],
+        block=row["block"],
+        attempt=row["attempt"],
+        stage=row["stage"],
+        workload=row["workload"],
+        treatment=row["treatment"],
+        position=row["position"],
+        status=row["status"],
+        counted=counted,
+        started=row["started"],
+        ended=row["ended"] if row["ended"] is not None else row["started"],
+        metrics=metrics,
+        command_line=row["command_line"],
+        provider=row["provider"],
+        answer=row["answer"],
+        exit_code=row["exit_code"],
+        signal=row["signal"],
+        reason=row["reason"],
+        failure=row["failure"],
+        stderr_tail=row["stderr_tail"],
+        guards=json.loads(row["guards_json"]),
+        tripped=tuple(json.loads(row["tripped_json"])),
+        series=row["series"],
     )
 
 
 def _judged(trial: TrialRecord, sentence: str) -> TrialRecord:
-    from dataclasses import replace
-
     return replace(trial, status="failed", failure="wrong answer", reason=sentence, counted=False)

@@ -1,0 +1,78 @@
+"""Crossing allocators with the levels of other factors into treatments, the A/A control included."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+
+from ..model.allocator import Allocator
+from ..model.errors import UsageError
+from ..model.experiment import CONTROL_SUFFIX, Treatment
+
+THP_LEVELS = ("default", "never")
+_ENV = "env."
+
+
+def cross(
+    allocators: Sequence[Allocator], factors: Mapping[str, Sequence[str]], baseline: str
+) -> tuple[tuple[Treatment, ...], str]:
+    """Every allocator at every combination of levels, then the control; and the label of the baseline.
+
+    The baseline is the allocator of that name at the first level of every factor. A factor of one level is a condition of
+    all treatments and does not show in their labels. UsageError when the baseline is not among the allocators or a level
+    is none of its factor's. O(treatments).
+    """
+    if baseline not in (a.name for a in allocators):
+        raise UsageError(
+            f"the baseline '{baseline}' is not among the allocators {', '.join(a.name for a in allocators)}"
+        )
+    for factor, levels in factors.items():
+        check_levels(factor, levels)
+    treatments = [
+        Treatment(_label(allocator, levels, factors), allocator, levels)
+        for allocator in allocators
+        for levels in (dict(zip(factors, chosen, strict=True)) for chosen in itertools.product(*factors.values()))
+    ]
+    base = next(t for t in treatments if t.allocator.name == baseline)
+    control = Treatment(base.label + CONTROL_SUFFIX, base.allocator, base.levels, role="control")
+    return (*treatments, control), base.label
+
+
+def check_levels(factor: str, levels: Sequence[str]) -> None:
+    """UsageError in one sentence when a factor is unknown or one of its levels makes no sense on this machine."""
+    if not levels:
+        raise UsageError(f"factor '{factor}' has no levels")
+    if len(set(levels)) < len(levels):
+        raise UsageError(f"factor '{factor}' has the same level twice")
+    if factor == "thp":
+        wrong = [level for level in levels if level not in THP_LEVELS]
+        if wrong:
+            raise UsageError(f"'{wrong[0]}' is not a level of thp; the levels are {' and '.join(THP_LEVELS)}")
+    elif factor == "cpus":
+        for level in levels:
+            parse_cpus(level)
+    elif not (factor.startswith(_ENV) and len(factor) > len(_ENV) and "=" not in factor):
+        raise UsageError(f"there is no factor '{factor}'; the factors are thp, cpus and env.NAME")
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """`0`, `0,2`, `0-3` as CPU numbers, ascending; UsageError when malformed or when this process may not use one."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
+            raise UsageError(f"'{text}' is not a list of CPUs; write for example 0,1 or 0-3")
+        found.update(range(int(first), int(last or first) + 1))
+    allowed = os.sched_getaffinity(0)
+    missing = sorted(found - allowed)
+    if missing:
+        raise UsageError(
+            f"CPU {missing[0]} cannot be used here; this process may use {', '.join(map(str, sorted(allowed)))}"
+        )
+    return tuple(sorted(found))
+
+
+def _label(allocator: Allocator, levels: Mapping[str, str], factors: Mapping[str, Sequence[str]]) -> str:
+    shown = [f"{name.removeprefix(_ENV)}={level}" for name, level in levels.items() if len(factors[name]) > 1]
+    return f"{allocator.name} [{', '.join(shown)}]" if shown else allocator.name
