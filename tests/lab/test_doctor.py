@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import random
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from yard import allocator
 
+from heapyard.cli import doctor as cli_doctor
+from heapyard.cli import doctor_noise
+from heapyard.cli.doctor_noise import measure_noise
+from heapyard.design.power import blocks_for
 from heapyard.execute import machine_load, machine_memory, machine_processor
 from heapyard.execute.machine import examine
 from heapyard.execute.machine_files import Files
 from heapyard.execute.machine_finding import write_command
+from heapyard.model.errors import HeapyardError
+from heapyard.model.experiment import TrialOutcome
+from heapyard.store import MachineLock
 
 CPU = "sys/devices/system/cpu"
 SUPPLY = "sys/class/power_supply"
@@ -160,3 +172,109 @@ def test_commands_are_pasteable(monkeypatch):
     assert write_command("1", "/sys/a") == "echo 1 | sudo tee /sys/a"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert write_command("1", "/sys/a") == "echo 1 | tee /sys/a"
+
+
+# --- the noise
+
+
+class Machine:
+    """Stands in for run_trial: wall times with known noise between the trials of a block and a drift that blocks take out."""
+
+    def __init__(self, cv: float, *, drift: float = 0.0, trips: int = 0, status: str = "ok"):
+        self.random, self.cv, self.drift, self.trips, self.status = random.Random(5), cv, drift, trips, status
+        self.launches = 0
+
+    def __call__(self, program, treatment, settings, *, pad, folder, stop=None):
+        self.launches += 1
+        block = (self.launches - 2) // 2  # the first launch is the warm-up
+        wall = math.exp(self.drift * block + self.random.gauss(0, math.sqrt(math.log1p(self.cv**2))))
+        tripped = ("steal",) if 1 < self.launches <= 1 + 2 * self.trips else ()
+        return TrialOutcome(self.status, reason="it crashed", metrics={"wall": wall, "peak_rss": 1e7}, tripped=tripped)
+
+
+@pytest.fixture
+def glibc():
+    return allocator("glibc")
+
+
+def blocks_within(monkeypatch, blocks: int) -> float:
+    """Seconds of a made-up clock, one per reading of it, that hold about so many blocks."""
+    ticks = iter(range(10**9))
+    monkeypatch.setattr(doctor_noise.time, "monotonic", lambda: float(next(ticks)))
+    return blocks * 7.0
+
+
+@pytest.mark.parametrize("cv", [0.005, 0.03])
+def test_noise_is_recovered_beyond_drift(monkeypatch, glibc, cv):
+    noise = measure_noise(glibc, blocks_within(monkeypatch, 400), Machine(cv, drift=0.01))
+    assert noise.blocks > 100
+    assert noise.time.low <= cv <= noise.time.high
+    assert noise.time.low < noise.time.cv < noise.time.high
+    assert noise.memory.cv == 0
+
+
+def test_little_time_still_gives_three_blocks(glibc):
+    machine = Machine(0.01)
+    noise = measure_noise(glibc, 1e-9, machine)
+    assert (noise.blocks, machine.launches) == (doctor_noise.LEAST_BLOCKS, 1 + 2 * doctor_noise.LEAST_BLOCKS)
+
+
+def test_disturbed_blocks_are_left_out_and_told(monkeypatch, glibc):
+    noise = measure_noise(glibc, blocks_within(monkeypatch, 20), Machine(0.01, trips=4))
+    assert (noise.disturbed, noise.reasons) == (4, ("steal",))
+
+
+def test_a_trial_that_fails_is_no_noise(glibc):
+    with pytest.raises(HeapyardError, match="it crashed"):
+        measure_noise(glibc, 1, Machine(0.01, status="failed"))
+
+
+# --- the command
+
+
+@pytest.fixture
+def doctor(monkeypatch, glibc):
+    """Runs the command with a made-up machine in the place of trials."""
+    noise = measure_noise(glibc, blocks_within(monkeypatch, 40), Machine(0.01))
+    monkeypatch.undo()
+    monkeypatch.setattr(cli_doctor, "_measure", lambda seconds, quiet: (noise, ""))
+    return lambda *arguments: CliRunner().invoke(cli_doctor.command, arguments)
+
+
+def test_words_fit_eighty_columns_and_do_not_depend_on_colour(doctor):
+    result = doctor()
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in result.output
+    assert [line for line in result.output.splitlines() if len(line) > 80 and not line.lstrip().startswith("$")] == []
+    assert "Noise of one trial" in result.output and "0.5 %" in result.output
+
+
+def test_json_holds_everything(doctor):
+    told = json.loads(doctor("--json").output)
+    assert {"check", "severity", "state", "effect", "remedy", "command"} == set(told["checks"][0])
+    by_difference = {found["difference"]: found["blocks"] for found in told["time_differences"]}
+    assert by_difference == {d: blocks_for(d, told["noise"]["time"]["cv"]) for d in cli_doctor.DIFFERENCES}
+
+
+def test_worst_comes_first(doctor):
+    severities = [cli_doctor.ORDER[check["severity"]] for check in json.loads(doctor("--json").output)["checks"]]
+    assert severities == sorted(severities)
+
+
+def test_without_noise_nothing_runs(monkeypatch):
+    def fail(*_: object, **__: object):
+        raise AssertionError("nothing may run")
+
+    monkeypatch.setattr(cli_doctor, "_measure", fail)
+    assert CliRunner().invoke(cli_doctor.command, ["--no-noise"]).exit_code == 0
+
+
+def test_another_experiment_is_told_not_disturbed(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEAPYARD_LOCK", str(tmp_path / "lock"))
+    lock = MachineLock()
+    lock.acquire("a test")
+    try:
+        result = CliRunner().invoke(cli_doctor.command, [])
+    finally:
+        lock.release()
+    assert result.exit_code == 0 and "another experiment" in result.output

@@ -97,7 +97,7 @@ def counters(files: Files, opens: bool | None = None) -> Finding:
     if level is not None and level > 2 and os.geteuid() != 0:
         return Finding("counters", "warn", f"closed to you (perf_event_paranoid is {level})", effect, "open them",
                        "sudo sysctl kernel.perf_event_paranoid=2")
-    return Finding("counters", "warn", "none", effect, "nothing, unless the host can pass its counters on to this machine")
+    return Finding("counters", "warn", "none", effect, "let the host pass its counters on to this machine, if it can")
 
 
 def can_count_instructions() -> bool:
