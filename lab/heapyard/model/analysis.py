@@ -59,7 +59,7 @@ class Cell:
     comparisons: tuple[Comparison, ...]  # against the baseline, control excluded
     control: Comparison | None  # the A/A control against the baseline
     half_width: float  # of the 95 % interval of one ratio, as ratio minus one
-    method: str = "t"  # "t", or "permutation" when the residuals rule out the model
+    method: str = "t"  # "t": pooled mean square; "paired t": each pair its own, where scatter differs
 
 
 @dataclass(frozen=True, slots=True)
