@@ -1,0 +1,119 @@
+"""Calling the native launcher: one program, its process tree, one JSON object back (lab/native/trial)."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..model import places
+from ..model.errors import SetupError
+
+WATCH = 0.1  # seconds between looks at the stop event; a trial's own end is waited for in the kernel
+PATIENCE = 10.0  # seconds the launcher is given to end its tree before it is killed itself
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What one call of the launcher needs; every path absolute. `json`, `stdout` and `stderr` are written."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    json: Path
+    stdout: Path
+    stderr: Path
+    cwd: Path
+    stdin: Path | None = None
+    argv0: str = ""
+    timeout: float = 0.0
+    interval: float = 0.01
+    sample: bool = True
+    library: Path | None = None
+    cpus: tuple[int, ...] = ()
+    huge_pages: bool = True
+    extra: tuple[str, ...] = field(default=())
+
+    def argv(self) -> list[str]:
+        words = [str(launcher()), "--json", str(self.json), "--stdout", str(self.stdout), "--stderr", str(self.stderr),
+                 "--cwd", str(self.cwd), "--timeout", repr(self.timeout), "--interval", repr(self.interval)]
+        words += ["--stdin", str(self.stdin)] if self.stdin else []
+        words += ["--argv0", self.argv0] if self.argv0 else []
+        words += ["--library", str(self.library)] if self.library else []
+        words += ["--cpus", ",".join(map(str, self.cpus))] if self.cpus else []
+        words += [] if self.sample else ["--no-sampling"]
+        words += [] if self.huge_pages else ["--no-huge-pages"]
+        return [*words, *self.extra, "--", *self.command]
+
+
+def launcher() -> Path:
+    """The native launcher; SetupError when it is not built."""
+    path = places.native("trial")
+    if not path.exists():
+        raise SetupError(f"the native part {path} is missing", remedy="Start again with ./heapyard, which builds it.")
+    return path
+
+
+class Running:
+    """A launcher at work. Always ended: by itself, by `end`, or with us (the kernel tells it when its parent dies)."""
+
+    def __init__(self, launch: Launch):
+        self.launch = launch
+        # A session of its own: Ctrl-C reaches the lab, which decides. Its errors are one sentence, if any.
+        self.process = subprocess.Popen(launch.argv(), env=dict(launch.env), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        self._pidfd = os.pidfd_open(self.process.pid)
+
+    def wait(self, seconds: float | None = None, stop: threading.Event | None = None) -> bool:
+        """True when it has ended; False after `seconds`. When `stop` is set it is told to end its tree."""
+        until = None if seconds is None else time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        while True:
+            if stop is not None and stop.is_set():
+                self.end()
+                return True
+            left = WATCH if until is None else min(WATCH, until - time.monotonic())
+            if poll.poll(max(left, 0) * 1000):
+                return True
+            if until is not None and time.monotonic() >= until:
+                return False
+
+    def end(self) -> None:
+        """Ends the tree: asked first, killed if that does not help."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            if not self.wait(PATIENCE):
+                self.process.kill()
+
+    def result(self) -> tuple[dict[str, Any], str]:
+        """(the launcher's JSON object, "") or ({}, one sentence) when it gave none."""
+        complaint = self.process.communicate()[1].decode(errors="replace").strip()
+        os.close(self._pidfd)
+        try:
+            found = json.loads(self.launch.json.read_bytes())
+            return (found, "") if isinstance(found, dict) else ({}, "the launcher wrote no object")
+        except (OSError, ValueError):
+            return {}, complaint or f"the launcher ended with status {self.process.returncode} and left no result"
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+def pasteable(command: Sequence[str], env: Mapping[str, str], *, stdin: Path | None = None) -> str:
+    """A shell line that repeats a launch: environment additions, command, input."""
+    words = [f"{name}={shlex.quote(value)}" for name, value in env.items()]
+    words += [shlex.join(command)]
+    words += [f"< {shlex.quote(str(stdin))}"] if stdin else []
+    return " ".join(words)

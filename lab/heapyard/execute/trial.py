@@ -1,0 +1,148 @@
+"""One trial: one fresh process launch under one treatment, with proof of what served it and a check of its answer."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import replace
+from pathlib import Path
+from signal import Signals
+from typing import Any
+
+from ..model.experiment import Settings, Treatment, TrialOutcome
+from ..model.program import Program
+from .guards import judge, read_guards
+from .launcher import Launch, Running, pasteable
+from .memory_series import averages
+from .server import serve
+from .trial_environment import Scene, additions, cpus_of, plain_environment, set_scene
+from .witness import objection, provider_of, read_testimonies
+
+_DIRECT = ("user", "sys", "peak_rss", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
+
+
+def run_trial(program: Program, treatment: Treatment, settings: Settings, *, pad: int, folder: Path,
+              stop: threading.Event | None = None) -> TrialOutcome:
+    """Launch `program` once under `treatment` and measure it and every process it starts.
+
+    `folder` exists, is empty, and belongs to this trial. `pad`: bytes of environment padding. Never raises for what the program
+    does: a crash, a wrong answer or a library that did not serve it is an outcome of status "failed" with its reason. When `stop`
+    is set the tree is ended and the status is "interrupted". Adds about 3 ms to the program's own time.
+    """
+    scene = set_scene(folder, program)
+    launch = prepare_launch(program, treatment, settings, scene, pad=pad)
+    before = read_guards()
+    with Running(launch) as running:
+        client = serve(program, running, scene, settings, stop) if program.server else None
+        if client is None or not client.failed:
+            running.wait(stop=stop)
+    found, complaint = running.result()
+    after = read_guards()
+
+    own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0)
+    readings, tripped = judge(before, after, own_cpu)
+    testimonies = read_testimonies(scene.lab / "witness")
+    errors = _text(launch.stderr)
+    base = TrialOutcome(
+        status="ok", guards=readings, tripped=tripped, stderr_tail=errors[-2000:],
+        command_line=pasteable(launch.command, _shown(program, treatment, scene), stdin=program.stdin),
+        provider=provider_of(testimonies, found.get("pid", -1)), exit_code=found.get("exit_code"), signal=found.get("signal"),
+        detail={"processes": found.get("processes", []), "stragglers": found.get("stragglers", 0),
+                "sampling_cost": found.get("sampling_cost", 0.0)})
+    if stop is not None and stop.is_set() and found.get("status") != "exited":
+        return replace(base, status="interrupted", reason="interrupted")
+    kind, reason = _verdict(program, treatment, settings, found, complaint, client and client.failed, errors)
+    if not kind and (doubt := objection(testimonies, found["processes"], found["pid"], treatment.allocator, errors)):
+        kind, reason = "not injected", doubt
+    answer = "" if kind else answer_digest(program, launch, scene)
+    if not kind and program.answer.output == "same" and answer != program.answer.digest:
+        kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
+    metrics = measures(found, client.wall if client else None) if found.get("status") == "exited" else {}
+    series = [(s[0], int(s[1]), int(s[2])) for s in found.get("samples", [])]
+    if kind:
+        return replace(base, status="failed", failure=kind, reason=reason, metrics=metrics, series=series)  # type: ignore[arg-type]
+    return replace(base, metrics=metrics, series=series, answer=answer)
+
+
+def prepare_launch(program: Program, treatment: Treatment, settings: Settings, scene: Scene, *, pad: int) -> Launch:
+    """The call of the launcher for this treatment; also for the separate launches that count calls and instructions."""
+    library = treatment.allocator.library
+    return Launch(
+        command=[scene.fill(word, program) for word in program.command], argv0=program.argv0,
+        env=plain_environment(program, scene) | additions(program, treatment, scene, pad=pad),
+        json=scene.lab / "result.json", stdout=scene.lab / "stdout", stderr=scene.lab / "stderr",
+        cwd=program.cwd or scene.dir, stdin=program.stdin, timeout=settings.timeout, interval=settings.sample_interval,
+        library=library.resolve() if library else None, cpus=cpus_of(treatment, settings),
+        huge_pages=treatment.levels.get("thp") != "never")
+
+
+def measures(found: dict[str, Any], client_wall: float | None) -> dict[str, float]:
+    """The launcher's object as metrics of model.metrics. For a server the client's wall time stands for its own."""
+    samples = found["samples"]
+    wall = found["wall"]
+    mean_rss, mean_pss, gap = averages(samples, wall, found["peak_rss"])
+    metrics = {"wall": wall if client_wall is None else client_wall, "cpu": found["user"] + found["sys"]}
+    metrics |= {name: float(found[name]) for name in _DIRECT}
+    metrics["tree_peak_rss"] = float(max([found["peak_rss"], *(s[1] for s in samples)]))
+    metrics |= {"mean_rss": mean_rss, "sample_gap": gap, "processes": float(len(found["processes"]))}
+    metrics["maps"] = float(max((p["maps"] for p in found["processes"]), default=0))
+    if mean_pss is not None:
+        metrics["mean_pss"] = mean_pss
+    if "instructions" in found:
+        metrics["instructions"] = float(found["instructions"])
+    return metrics
+
+
+def _verdict(program: Program, treatment: Treatment, settings: Settings, found: dict[str, Any], complaint: str,
+             server_failure: str | None, errors: str) -> tuple[str, str]:
+    """(failure kind, reason), both "" when the program ended as it should."""
+    under = f"{program.name} under {treatment.label}"
+    last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
+    said = f"; it said: {last[:200]}" if last else ""
+    if not found:
+        return "cannot start", f"{under}: {complaint}"
+    if found["status"] == "cannot start":
+        import os
+
+        return "cannot start", f"{under}: cannot {found['what']} {program.command[0]}: {os.strerror(found['error'])}"
+    if found["status"] == "timeout":
+        return "timeout", f"{under} did not end within {settings.timeout:g} s"
+    if server_failure:
+        return "server", f"{under}: {server_failure}{said}"
+    if "signal" in found:
+        number = found["signal"]
+        name = Signals(number).name if number in Signals._value2member_map_ else str(number)
+        return "signal", f"{under} was killed by signal {number} ({name}){said}"
+    if found["exit_code"] != program.answer.exit_code:
+        return "exit", f"{under} ended with exit code {found['exit_code']} instead of {program.answer.exit_code}{said}"
+    return "", ""
+
+
+def answer_digest(program: Program, launch: Launch, scene: Scene) -> str:
+    """sha256 over standard output and the answer's files, each with its name and length; "" when the output is ignored."""
+    if program.answer.output == "ignore":
+        return ""
+    total = hashlib.sha256()
+    for path in (launch.stdout, *(scene.dir / name for name in program.answer.files)):
+        try:
+            with path.open("rb") as file:
+                inner = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            inner = "missing"
+        total.update(f"{path.name} {inner}\n".encode())
+    return total.hexdigest()
+
+
+def _shown(program: Program, treatment: Treatment, scene: Scene) -> dict[str, str]:
+    """Environment additions a person needs to repeat the launch by hand: without the lab's own."""
+    added = additions(program, treatment, scene, pad=0)
+    added["LD_PRELOAD"] = str(treatment.allocator.library or "")
+    own = {name: scene.fill(value, program) for name, value in program.env.items()}
+    return own | {n: v for n, v in added.items() if v and not n.startswith("HEAPYARD_")}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,73 @@
+"""The environment and the command of one launch: minimal or the user's own, the injected library, padding, placeholders."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..model import places
+from ..model.experiment import Settings, Treatment
+from ..model.program import Program
+
+WITNESS = "libheapyard_witness.so"
+_OURS = ("HEAPYARD_ROOT", "HEAPYARD_STATE")  # set by the launcher script for the lab, not for programs under test
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where one trial happens: `dir` is {dir}, `lab` holds what the lab writes about it; `port` is 0 unless it serves."""
+
+    dir: Path
+    lab: Path
+    port: int
+
+    def fill(self, text: str, program: Program) -> str:
+        """Placeholders replaced, unless the command is the user's own."""
+        return text if program.literal else text.replace("{dir}", str(self.dir)).replace("{port}", str(self.port))
+
+
+def set_scene(folder: Path, program: Program) -> Scene:
+    """Makes the trial's folders inside `folder`, and picks a free loopback port for a server."""
+    scene = Scene(folder / "dir", folder / "lab", _free_port() if program.server else 0)
+    scene.dir.mkdir()
+    scene.lab.mkdir()
+    (scene.lab / "witness").touch()
+    return scene
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def plain_environment(program: Program, scene: Scene) -> dict[str, str]:
+    """What the program's helpers (its client, its stop command) see, and what additions() is added to."""
+    if program.inherit_env:
+        base = {name: value for name, value in os.environ.items() if name not in _OURS}
+    else:
+        base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(scene.dir), "LANG": "C.UTF-8", "TZ": "UTC"}
+    return base | {name: scene.fill(value, program) for name, value in program.env.items()}
+
+
+def additions(program: Program, treatment: Treatment, scene: Scene, *, pad: int) -> dict[str, str]:
+    """What makes this treatment: the library, its options, other factors, the witness, and `pad` bytes of padding.
+
+    Random padding moves the stack, so that one lucky alignment cannot decide (Mytkowicz et al., ASPLOS 2009).
+    """
+    allocator = treatment.allocator
+    # The witness first: it asks for the next definition after its own object.
+    preload = [str(places.native(WITNESS)), *([str(allocator.library)] if allocator.library else [])]
+    if program.inherit_env and (given := os.environ.get("LD_PRELOAD")):
+        preload.append(given)
+    added = {"LD_PRELOAD": ":".join(preload), **allocator.env}
+    added |= {name.removeprefix("env."): value for name, value in treatment.levels.items() if name.startswith("env.")}
+    return added | {"HEAPYARD_WITNESS": str(scene.lab / "witness"), "HEAPYARD_PAD": "x" * pad}
+
+
+def cpus_of(treatment: Treatment, settings: Settings) -> tuple[int, ...]:
+    """CPU affinity: the level of the factor `cpus`, else the setting."""
+    level = treatment.levels.get("cpus")
+    return tuple(int(cpu) for cpu in level.split(",")) if level else settings.cpus

@@ -1,0 +1,79 @@
+"""Proof that the intended library served malloc: what the witness wrote in each process, held against what was wanted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..model.allocator import Allocator
+
+TOGETHER = ("malloc", "calloc", "realloc", "free")  # served by one object, or blocks cross between heaps
+_CPLUSPLUS = ("libstdc++.so", "libc++.so", "libc++abi.so")  # their operator new calls malloc, wherever that is
+
+
+@dataclass(frozen=True, slots=True)
+class Testimony:
+    """One line of the witness: which object provides each symbol in a process. Paths resolved."""
+
+    pid: int
+    executable: str
+    providers: Mapping[str, str]
+
+
+def read_testimonies(path: Path) -> list[Testimony]:
+    """All lines of a witness file in order; lines that make no sense (a torn write) are passed over. O(bytes)."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return []
+    found = []
+    for line in text.splitlines():
+        pid, *rest = line.split("\t")
+        if not pid.isdigit() or not rest:
+            continue
+        pairs = (word.split("=", 1) for word in rest[1:] if "=" in word)
+        providers = {symbol: os.path.realpath(name) if "/" in name else rest[0] for symbol, name in pairs}
+        found.append(Testimony(int(pid), rest[0], providers))
+    return found
+
+
+def provider_of(testimonies: Sequence[Testimony], pid: int) -> str:
+    """The object that served malloc in process `pid` at its last exec, "" if nothing is known."""
+    return next((t.providers.get("malloc", "") for t in reversed(testimonies) if t.pid == pid), "")
+
+
+def objection(testimonies: Sequence[Testimony], processes: Sequence[Mapping[str, Any]], root: int, allocator: Allocator,
+              stderr: str = "") -> str:
+    """One sentence on why the library did not serve the whole tree, "" when it did.
+
+    `processes` are the launcher's (pid, name, looks, mapped). O(processes + testimonies).
+    """
+    if allocator.library is None:
+        return ""
+    library = os.path.realpath(allocator.library)
+    short = os.path.basename(library)
+    mine = [t for t in testimonies if t.pid == root]
+    if not mine:
+        ignored = next((line for line in stderr.splitlines() if "cannot be preloaded" in line), "")
+        if ignored:
+            return f"the dynamic linker refused the library: {ignored.split('ERROR: ')[-1].strip()}"
+        return (f"{short} never reached the program: it ignores LD_PRELOAD, as static, setuid and other privileged programs do")
+    for t in testimonies:
+        for symbol in TOGETHER:
+            other = t.providers.get(symbol, "")
+            if other != library:
+                name = os.path.basename(t.executable)
+                own = " (its own)" if other == t.executable else ""
+                return f"in process {t.pid} ({name}) {symbol} was served by {other or 'nothing known'}{own}, not by {short}"
+        new = t.providers.get("_Znwm", library)
+        if new != library and not os.path.basename(new).startswith(_CPLUSPLUS):
+            return f"in process {t.pid} ({os.path.basename(t.executable)}) operator new was served by {new}, not by {short}"
+    for process in processes:
+        # Two looks at least: the first may fall between fork and the end of loading.
+        if process.get("looks", 0) >= 3 and process.get("maps", 0) and not process.get("mapped"):
+            return (f"process {process['pid']} ({process.get('name') or '?'}), started by the program, ran without {short}: "
+                    "it is static, or was given an environment without LD_PRELOAD")
+    return ""

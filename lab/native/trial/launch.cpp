@@ -1,0 +1,86 @@
+#include "launch.hpp"
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "mutators/kit/cycle_clock.hpp"
+#include "mutators/kit/fatal.hpp"
+
+namespace heapyard::trial {
+namespace {
+
+int open_instruction_counter(pid_t pid) {
+  perf_event_attr attributes{};
+  attributes.type = PERF_TYPE_HARDWARE;
+  attributes.size = sizeof attributes;
+  attributes.config = PERF_COUNT_HW_INSTRUCTIONS;
+  attributes.disabled = 1;
+  attributes.enable_on_exec = 1;
+  attributes.inherit = 1;
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  return static_cast<int>(syscall(SYS_perf_event_open, &attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+// Puts `path` in the place of `descriptor`.
+bool redirect(const char* path, int flags, int descriptor) {
+  const int file = open(path, flags, 0644);
+  if (file < 0 || dup2(file, descriptor) < 0) return false;
+  if (file != descriptor) close(file);
+  return true;
+}
+
+[[noreturn]] void become(const Request& request, const int (&ready)[2], Launched::Handover& handover) {
+  const auto fail = [&](const char* what) __attribute__((noreturn)) {
+    handover.error = errno;
+    handover.what = what;
+    _exit(127);
+  };
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setsid();
+  if (request.has_cpus && sched_setaffinity(0, sizeof request.cpus, &request.cpus) != 0) fail("set the CPUs");
+  if (request.no_huge_pages && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) fail("switch huge pages off");
+  if (!redirect(request.input, O_RDONLY, STDIN_FILENO)) fail("open standard input");
+  if (!redirect(request.output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO)) fail("open standard output");
+  if (!redirect(request.errors, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO)) fail("open standard error");
+  if (request.cwd && chdir(request.cwd) != 0) fail("enter the working directory");
+  close(ready[1]);  // ours must not keep the pipe open
+  char byte;
+  while (read(ready[0], &byte, 1) < 0 && errno == EINTR) {
+  }
+  const char* const path = request.command[0];
+  if (request.argv0) request.command[0] = const_cast<char*>(request.argv0);
+  handover.exec_ns = kit::monotonic_ns();
+  execv(path, request.command);
+  fail("start");
+}
+
+}  // namespace
+
+Launched launch(const Request& request) {
+  Launched launched;
+  void* shared = mmap(nullptr, sizeof(Launched::Handover), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  int ready[2];
+  if (shared == MAP_FAILED || pipe2(ready, O_CLOEXEC) != 0) kit::fatal(kit::kExitMachine, "cannot prepare to fork: ", std::string_view(std::strerror(errno)));
+  launched.handover = static_cast<Launched::Handover*>(shared);
+  launched.pid = fork();
+  if (launched.pid < 0) kit::fatal(kit::kExitMachine, "cannot fork: ", std::string_view(std::strerror(errno)));
+  if (launched.pid == 0) become(request, ready, *launched.handover);
+  launched.counter = open_instruction_counter(launched.pid);
+  close(ready[0]);
+  close(ready[1]);  // the child reads the end of the pipe and goes on
+  return launched;
+}
+
+}  // namespace heapyard::trial

@@ -1,0 +1,265 @@
+// trial: launches one program, waits for it in the kernel, looks at its memory from outside, and writes what it cost as JSON.
+//
+// Why not from Python: exec folds the high-water mark of the forked parent's memory into the program's peak RSS, so the parent
+// must be tiny; and a wait that polls rounds short times up. This process is static, single-threaded and about one MiB.
+// The tree below it is its own: it is the subreaper of every orphan, and nothing of the tree outlives it.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "launch.hpp"
+#include "mutators/kit/cycle_clock.hpp"
+#include "mutators/kit/fatal.hpp"
+#include "mutators/kit/json.hpp"
+#include "mutators/kit/options.hpp"
+#include "process_tree.hpp"
+#include "request.hpp"
+#include "sampler.hpp"
+
+namespace heapyard::trial {
+namespace {
+
+using kit::fatal;
+using kit::kExitMachine;
+using kit::kExitUsage;
+
+double seconds_of(const char* text, const char* option) {
+  double value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, value);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || !(value >= 0 && value < 1e9))
+    fatal(kExitUsage, "option ", std::string_view(option), " must be seconds, not '", std::string_view(text), "'");
+  return value;
+}
+
+void cpus_of(std::string_view list, cpu_set_t& set) {
+  CPU_ZERO(&set);
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    const std::string_view word = list.substr(0, comma);
+    unsigned cpu = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), cpu);
+    if (parsed.ec != std::errc{} || parsed.ptr != word.data() + word.size() || cpu >= CPU_SETSIZE)
+      fatal(kExitUsage, "option --cpus must be a list such as 0,1");
+    CPU_SET(cpu, &set);
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+}
+
+Request parse(int argc, char** argv) {
+  Request r;
+  const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr;
+  bool no_sampling = false;
+  const kit::Option options[] = {
+      {0, "argv0", "NAME", kit::Word{&r.argv0}, "name the program is started under"},
+      {0, "cwd", "DIR", kit::Word{&r.cwd}, "its working directory"},
+      {0, "stdin", "FILE", kit::Word{&r.input}, "its standard input"},
+      {0, "stdout", "FILE", kit::Word{&r.output}, "its standard output"},
+      {0, "stderr", "FILE", kit::Word{&r.errors}, "its standard error"},
+      {0, "json", "FILE", kit::Word{&r.json}, "where the result goes ('-': standard output)"},
+      {0, "library", "PATH", kit::Word{&r.library}, "say of every process whether this file was seen mapped"},
+      {0, "timeout", "SECONDS", kit::Word{&timeout}, "end the program after this time"},
+      {0, "grace", "SECONDS", kit::Word{&grace}, "time between SIGTERM and SIGKILL [default 2]"},
+      {0, "interval", "SECONDS", kit::Word{&interval}, "time between memory samples, stretched to cost under 1 % [default 0.01]"},
+      {0, "no-sampling", "", kit::Flag{&no_sampling}, "do not look at memory at all"},
+      {0, "cpus", "LIST", kit::Word{&cpus}, "CPUs the program may use, such as 0,1"},
+      {0, "no-huge-pages", "", kit::Flag{&r.no_huge_pages}, "switch transparent huge pages off for the program"},
+  };
+  const kit::Usage usage{"trial", "Launches one program and measures it and everything it starts. Part of the lab; see docs/trial.md.",
+                         "  trial --json result.json --timeout 60 -- /usr/bin/gawk -f words.awk corpus.txt\n"};
+  const int first = kit::parse_options(argc, argv, options, usage);
+  if (first >= argc) fatal(kExitUsage, "no command given; see --help");
+  r.command = argv + first;
+  if (timeout) r.timeout = seconds_of(timeout, "--timeout");
+  if (grace) r.grace = seconds_of(grace, "--grace");
+  if (interval) r.interval = seconds_of(interval, "--interval");
+  if (cpus) {
+    r.has_cpus = true;
+    cpus_of(cpus, r.cpus);
+  }
+  r.sample = !no_sampling;
+  return r;
+}
+
+// Resources of the root and, added to it, of orphans that nobody else waited for.
+struct Usage {
+  double user = 0, system = 0;
+  std::int64_t minor_faults = 0, major_faults = 0, voluntary = 0, involuntary = 0, peak_rss = 0;
+
+  void add(const rusage& u) {
+    user += static_cast<double>(u.ru_utime.tv_sec) + static_cast<double>(u.ru_utime.tv_usec) * 1e-6;
+    system += static_cast<double>(u.ru_stime.tv_sec) + static_cast<double>(u.ru_stime.tv_usec) * 1e-6;
+    minor_faults += u.ru_minflt;
+    major_faults += u.ru_majflt;
+    voluntary += u.ru_nvcsw;
+    involuntary += u.ru_nivcsw;
+    peak_rss = std::max<std::int64_t>(peak_rss, u.ru_maxrss * 1024);
+  }
+};
+
+enum class Ending { kExited, kTimeout, kInterrupted };
+
+class Trial {
+ public:
+  explicit Trial(const Request& request) : request_(request) {}
+
+  void run() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (signals_ < 0) fatal(kExitMachine, "cannot watch for signals");
+
+    launched_ = launch(request_);
+    root_ = static_cast<int>(syscall(SYS_pidfd_open, launched_.pid, 0));
+    if (root_ < 0) fatal(kExitMachine, "cannot watch the program: ", std::string_view(std::strerror(errno)));
+    start_ns_ = kit::monotonic_ns();
+    Sampler sampler(request_, start_ns_);
+    wait_for_root(sampler);
+    end_stragglers();
+    if (!report(sampler)) fatal(kExitMachine, "cannot write the result to ", std::string_view(request_.json));
+  }
+
+ private:
+  std::uint64_t deadline() const {
+    return request_.timeout > 0 ? start_ns_ + static_cast<std::uint64_t>(request_.timeout * 1e9) : UINT64_MAX;
+  }
+
+  void wait_for_root(Sampler& sampler) {
+    std::uint64_t kill_at = UINT64_MAX;
+    for (;;) {
+      const std::uint64_t now = kit::monotonic_ns();
+      const std::uint64_t limit = ending_ == Ending::kExited ? deadline() : kill_at;
+      std::uint64_t wake = limit;
+      if (request_.sample && ending_ == Ending::kExited) wake = std::min(wake, sampler.next_ns());
+      timespec wait{};
+      if (wake != UINT64_MAX && wake > now) wait = {static_cast<time_t>((wake - now) / 1'000'000'000), static_cast<long>((wake - now) % 1'000'000'000)};
+      pollfd watched[] = {{root_, POLLIN, 0}, {signals_, POLLIN, 0}};
+      const int ready = ppoll(watched, 2, wake == UINT64_MAX ? nullptr : &wait, nullptr);
+      if (ready > 0 && watched[0].revents) {
+        end_ns_ = kit::monotonic_ns();
+        reap_root();
+        return;
+      }
+      if (ready > 0 && watched[1].revents) {
+        signalfd_siginfo signal;
+        while (read(signals_, &signal, sizeof signal) == sizeof signal) {
+          if (signal.ssi_signo != SIGCHLD && ending_ == Ending::kExited) kill_at = give_up(Ending::kInterrupted);
+        }
+        reap_orphans();
+        continue;
+      }
+      const std::uint64_t after = kit::monotonic_ns();
+      if (after >= limit) {
+        if (ending_ == Ending::kExited) kill_at = give_up(Ending::kTimeout); else signal_descendants(SIGKILL), kill_at = after + 100'000'000;
+      } else if (request_.sample && ending_ == Ending::kExited && after >= sampler.next_ns()) {
+        sampler.look();
+      }
+    }
+  }
+
+  // Asks the whole tree to end; returns when to insist.
+  std::uint64_t give_up(Ending why) {
+    ending_ = why;
+    signal_descendants(SIGTERM);
+    return kit::monotonic_ns() + static_cast<std::uint64_t>(request_.grace * 1e9);
+  }
+
+  void reap_root() {
+    rusage usage{};
+    while (wait4(launched_.pid, &status_, 0, &usage) < 0 && errno == EINTR) {
+    }
+    usage_.add(usage);
+  }
+
+  // Orphans that came to us and have ended; the root is left for its own wait. Bound: processes that have ended.
+  void reap_orphans() {
+    for (;;) {
+      siginfo_t ended{};
+      if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0 || ended.si_pid == launched_.pid) return;
+      rusage usage{};
+      if (wait4(ended.si_pid, nullptr, 0, &usage) == ended.si_pid) usage_.add(usage);
+    }
+  }
+
+  // What still runs when the root has ended does not belong to the measurement: it is killed, and counted.
+  void end_stragglers() {
+    for (;;) {  // bound: each turn ends at least one process, unless it forks faster than we kill
+      std::vector<pid_t> left;
+      descendants(getpid(), left);
+      for (const pid_t pid : left) kill(pid, SIGKILL);
+      rusage usage{};
+      const pid_t ended = wait4(-1, nullptr, 0, &usage);
+      if (ended < 0) return;
+      ++stragglers_;
+      usage_.add(usage);
+    }
+  }
+
+  bool report(const Sampler& sampler) {
+    kit::Text text;
+    kit::Json json(text);
+    const Launched::Handover& handover = *launched_.handover;
+    json.open('{');
+    if (handover.error) {
+      json.field("status", "cannot start").field("error", handover.error).field("what", handover.what);
+    } else {
+      json.field("status", ending_ == Ending::kTimeout ? "timeout" : ending_ == Ending::kInterrupted ? "interrupted" : "exited");
+    }
+    if (WIFEXITED(status_)) json.field("exit_code", WEXITSTATUS(status_));
+    if (WIFSIGNALED(status_)) json.field("signal", WTERMSIG(status_));
+    json.field("pid", launched_.pid);
+    json.field("wall", static_cast<double>(end_ns_ - handover.exec_ns) * 1e-9);
+    json.field("user", usage_.user).field("sys", usage_.system).field("peak_rss", usage_.peak_rss);
+    json.field("minor_faults", usage_.minor_faults).field("major_faults", usage_.major_faults);
+    json.field("voluntary_switches", usage_.voluntary).field("involuntary_switches", usage_.involuntary);
+    json.field("stragglers", stragglers_).field("sampling_cost", sampler.cost_seconds());
+    std::uint64_t instructions = 0;
+    if (launched_.counter >= 0 && read(launched_.counter, &instructions, sizeof instructions) == sizeof instructions && instructions > 0)
+      json.field("instructions", instructions);
+    json.key("samples").open('[');
+    for (const Sample& s : sampler.samples()) json.open('[').value(s.at).value(s.rss).value(s.pss).close(']');
+    json.close(']').key("processes").open('[');
+    for (const Process& p : sampler.processes()) {
+      json.open('{').field("pid", p.pid).field("name", std::string_view(p.name)).field("peak_rss", p.peak_rss).field("looks", p.looks);
+      json.field("maps", p.maps).field("mapped", p.mapped).close('}');
+    }
+    json.close(']').close('}');
+    text << '\n';
+    if (std::string_view(request_.json) == "-") return text.write_to(STDOUT_FILENO);
+    const int file = open(request_.json, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    return file >= 0 && text.write_to(file) && close(file) == 0;
+  }
+
+  const Request& request_;
+  Launched launched_;
+  int root_ = -1, signals_ = -1;
+  int status_ = 0;
+  Ending ending_ = Ending::kExited;
+  std::uint64_t start_ns_ = 0, end_ns_ = 0;
+  std::int64_t stragglers_ = 0;
+  Usage usage_;
+};
+
+}  // namespace
+}  // namespace heapyard::trial
+
+int main(int argc, char** argv) {
+  const heapyard::trial::Request request = heapyard::trial::parse(argc, argv);
+  heapyard::trial::Trial(request).run();
+  return 0;
+}

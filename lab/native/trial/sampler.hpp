@@ -1,0 +1,64 @@
+// Looking at the memory of a tree of processes from outside, at a cost that stays below one percent of the time.
+//
+// RSS comes from statm (cheap), PSS and the number of mappings from smaps_rollup and maps (dear: the kernel walks page
+// tables) at a rate of their own. Each kind waits at least kThrift times as long as its last look took.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "request.hpp"
+
+namespace heapyard::trial {
+
+struct Sample {
+  double at;          // seconds since exec
+  std::int64_t rss;   // bytes, sum over all processes
+  std::int64_t pss;   // bytes, or -1 where this look took RSS only
+};
+
+struct Process {
+  pid_t pid;
+  std::string name;         // comm at the last look
+  std::int64_t peak_rss = 0;
+  std::uint32_t looks = 0;
+  std::uint32_t maps = 0;   // most mappings seen
+  bool mapped = false;      // the library was seen mapped
+  bool alive = true;
+};
+
+inline constexpr std::uint64_t kFirstLook = 1'000'000;  // ns: exec and the loader come first
+
+class Sampler {
+ public:
+  Sampler(const Request& request, std::uint64_t exec_ns) : request_(request), exec_ns_(exec_ns), next_ns_(exec_ns + kFirstLook) {}
+
+  // Nanoseconds (CLOCK_MONOTONIC) of the next look; the first ones come quickly, so that short programs are seen at all.
+  std::uint64_t next_ns() const { return next_ns_; }
+
+  // Looks at all processes below this one. O(processes + threads), and O(resident pages) for a PSS look.
+  void look();
+
+  const std::vector<Sample>& samples() const { return samples_; }
+  const std::vector<Process>& processes() const { return processes_; }
+  double cost_seconds() const { return static_cast<double>(cost_ns_) * 1e-9; }
+
+ private:
+  Process& process(pid_t pid);
+  void look_at_maps(Process& process);
+
+  const Request& request_;
+  std::uint64_t exec_ns_;
+  std::uint64_t next_ns_;
+  std::uint64_t next_dear_ns_ = 0;
+  std::uint64_t cost_ns_ = 0;
+  double ramp_ = 0.0005;  // seconds to the next look, doubled up to the interval
+  std::vector<pid_t> pids_;
+  std::vector<Sample> samples_;
+  std::vector<Process> processes_;
+};
+
+}  // namespace heapyard::trial
