@@ -140,25 +140,29 @@ def _folded(text: str, start: str, width: int) -> list[str]:
 
 
 def _print_noise(console: Console, noise: Noise) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from ..design.power import detectable_difference
 
+    def say(text: str) -> None:
+        console.print(Text("\n".join(_folded(text, "  ", console.width))), soft_wrap=True)
+
     console.print(Text("\nNoise of one trial beyond its block", "bold"))
-    console.print(f"  time    {_spread(noise.time)}\n  memory  {_spread(noise.memory)}")
-    console.print(f"  from {noise.blocks} blocks of a program of {format_duration(noise.trial_seconds)} against itself under glibc"
-                  + (f"; {noise.disturbed} more were disturbed ({'; '.join(noise.reasons)})" if noise.disturbed else ""))
-    console.print(Text("\nDifferences in time that can be found (in 4 of 5 experiments)", "bold"))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for title in ("  difference", "blocks", "time it takes"):
-        table.add_column(title, justify="right" if title != "time it takes" else "left")
+    say(f"time    {_spread(noise.time)}")
+    say(f"memory  {_spread(noise.memory)}")
+    say(f"From {noise.blocks} blocks of a program of {format_duration(noise.trial_seconds)} against itself under glibc; "
+        f"blocks that a guard rejected: {noise.disturbed}{_in_brackets(noise.reasons)}.")
+    console.print(Text("\nDifferences in time that four of five experiments find", "bold"))
+    say(f"{'difference':>10}  {'blocks':>7}  {'time it takes':>14}")
     for found in _finds(noise):
-        table.add_row(f"{found['difference'] * 100:g} %", f"{found['blocks']}", format_duration(found["seconds"]))
-    console.print(table)
+        say(f"{found['difference'] * 100:>8g} %  {found['blocks']:>7}  {format_duration(found['seconds']):>14}")
     least = detectable_difference(noise.memory.cv, noise.blocks)
-    console.print(f"for one other allocator on one program of {format_duration(PROGRAM_SECONDS)}. Memory differences of "
-                  f"{least * 100:.2g} % show in {noise.blocks} blocks. Your own program may be noisier: compare measures it first.")
+    say(f"For one other allocator on one program of {format_duration(PROGRAM_SECONDS)}. Differences in memory of {least * 100:.2g} % "
+        f"show in {noise.blocks} blocks. Your own program may be noisier: compare measures its noise first.")
+
+
+def _in_brackets(reasons: Sequence[str]) -> str:
+    return f" ({'; '.join(reasons)})" if reasons else ""
 
 
 def _spread(spread: Spread) -> str:

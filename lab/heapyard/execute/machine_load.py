@@ -8,12 +8,14 @@ import time
 from dataclasses import dataclass
 
 from ..model.units import format_duration
+from .guards import OTHERS_LIMIT, STEAL_LIMIT
 from .machine_files import Files
 from .machine_finding import Finding
 
-# Shares of one processor. A process at 5 % moves a time of 1 s by up to 50 ms, the whole width of what is usually looked for.
-BUSY, TOO_BUSY = 0.05, 0.5
-STEAL, TOO_MUCH_STEAL = 0.005, 0.05  # of all processors' time
+# A process at 5 % of a processor moves a time of 1 s by up to 50 ms, the whole width of what is usually looked for. What is
+# "bad" is what the guards of an experiment would repeat a block for.
+BUSY = 0.05  # of one processor
+STEAL = 0.005  # of all processors' time
 PRESSURE, TOO_MUCH_PRESSURE = 5.0, 20.0  # % of the last 10 s in which a task that could run had to wait
 
 
@@ -65,7 +67,7 @@ def others(before: _Look, after: _Look) -> Finding:
         return Finding("other processes", "ok", "idle")
     named = ", ".join(f"{after.ticks[pid][1]} ({shares[pid]:.0%} of a processor)" for pid in busy[:3])
     more = f" and {len(busy) - 3} more" if len(busy) > 3 else ""
-    return Finding("other processes", "bad" if sum(shares.values()) >= TOO_BUSY else "warn", named + more,
+    return Finding("other processes", "bad" if sum(shares.values()) >= OTHERS_LIMIT * (os.cpu_count() or 1) else "warn", named + more,
                    "they take the program's turn and empty its caches", "end them, or wait until they have ended",
                    f"ps -o pid,pcpu,args -p {','.join(map(str, busy[:10]))}")
 
@@ -91,7 +93,7 @@ def steal(before: _Look, after: _Look) -> Finding:
     worst = max(now, ever)
     if worst < STEAL:
         return Finding("steal", "ok", state)
-    return Finding("steal", "bad" if now >= TOO_MUCH_STEAL else "warn", state, "the host runs others in this machine's time",
+    return Finding("steal", "bad" if now > STEAL_LIMIT else "warn", state, "the host runs others in this machine's time",
                    "measure at a quieter hour, or on a machine of your own; blocks with steal are repeated")
 
 
