@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -102,8 +103,6 @@ def _verdict(program: Program, treatment: Treatment, settings: Settings, found: 
     if not found:
         return "cannot start", f"{under}: {complaint}"
     if found["status"] == "cannot start":
-        import os
-
         return "cannot start", f"{under}: cannot {found['what']} {program.command[0]}: {os.strerror(found['error'])}"
     if found["status"] == "timeout":
         return "timeout", f"{under} did not end within {settings.timeout:g} s"

@@ -60,7 +60,8 @@ void Sampler::look_at_maps(Process& process) {
   const std::size_t length = read_proc(process.pid, "maps", text, sizeof text);
   if (!length) return;
   process.maps = std::max(process.maps, static_cast<std::uint32_t>(std::count(text, text + length, '\n')));
-  if (!request_.library || process.mapped) return;
+  if (!request_.library) return;
+  process.mapped = false;  // as of now: exec may have brought another program into the same process
   // The path ends its line: "…/libfoo.so" must not pass for "…/libfoo.so.2".
   const std::size_t size = std::strlen(request_.library);
   for (const char* at = text; (at = std::strstr(at, request_.library)); at += size) {

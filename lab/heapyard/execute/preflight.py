@@ -1,0 +1,64 @@
+"""What is checked before the first trial, so that a hopeless request costs a second and one sentence, not an experiment."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from signal import Signals
+
+from ..model import places
+from ..model.errors import SetupError, UsageError
+from ..model.experiment import Settings, Treatment
+from ..model.program import Answer, Program
+from .launcher import launcher
+from .trial import run_trial
+from .trial_environment import WITNESS, cpus_of
+
+PROBE = Program(name="probe", title="nothing", command=("/bin/true",), answer=Answer(output="ignore"))
+PROBE_SECONDS = 20.0  # a library that keeps /bin/true busy for longer hangs
+
+
+def check(treatments: Iterable[Treatment], settings: Settings) -> None:
+    """UsageError for the first treatment that cannot work here, SetupError when a native part is missing.
+
+    Each distinct library is loaded once into /bin/true: what does not load there, crashes there, or does not serve malloc there
+    needs no experiment. About 10 ms per library.
+    """
+    launcher()
+    if not places.native(WITNESS).exists():
+        raise SetupError(f"the native part {places.native(WITNESS)} is missing", remedy="Start again with ./heapyard, which builds it.")
+    seen: set[tuple[str, ...]] = set()
+    for treatment in treatments:
+        _check_cpus(treatment, settings)
+        allocator = treatment.allocator
+        if allocator.library is not None and not allocator.library.is_file():
+            raise UsageError(f"the library of {allocator.name}, {allocator.library}, does not exist")
+        key = (str(allocator.library), *(f"{n}={v}" for n, v in sorted(allocator.env.items())))
+        if key not in seen:
+            seen.add(key)
+            _probe(treatment, settings)
+
+
+def _check_cpus(treatment: Treatment, settings: Settings) -> None:
+    allowed = os.sched_getaffinity(0)
+    for cpu in cpus_of(treatment, settings):
+        if cpu not in allowed:
+            raise UsageError(f"there is no CPU {cpu} to pin to; this machine lets us use {', '.join(map(str, sorted(allowed)))}")
+
+
+def _probe(treatment: Treatment, settings: Settings) -> None:
+    with tempfile.TemporaryDirectory(prefix="heapyard-probe-") as folder:
+        outcome = run_trial(PROBE, treatment, replace(settings, timeout=PROBE_SECONDS), pad=0, folder=Path(folder))
+    if outcome.status != "failed":
+        return
+    library, name = treatment.allocator.library, treatment.allocator.name
+    if outcome.signal is not None and outcome.failure != "timeout":
+        known = outcome.signal in Signals._value2member_map_
+        signal = f"{outcome.signal}, {Signals(outcome.signal).name}" if known else str(outcome.signal)
+        raise UsageError(f"{name} cannot be used: {library} crashes when loaded into /bin/true (signal {signal})")
+    if outcome.failure == "timeout":
+        raise UsageError(f"{name} cannot be used: {library} keeps /bin/true from ending")
+    raise UsageError(f"{name} cannot be used: {outcome.reason}")
