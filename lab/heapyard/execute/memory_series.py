@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+LEAST_PSS = 3  # PSS is dear to read; from fewer looks no average is made
 
 def averages(samples: Sequence[Sequence[float]], wall: float, peak: float) -> tuple[float, float | None, float]:
     """(average RSS, average PSS or None, largest gap between samples) of (seconds, RSS, PSS or -1) over [0, wall].
@@ -17,7 +18,7 @@ def averages(samples: Sequence[Sequence[float]], wall: float, peak: float) -> tu
         return peak, None, wall
     times = [0.0, *(t for t, _ in rss), wall]
     gap = max(b - a for a, b in zip(times, times[1:], strict=False))
-    return _average(rss, wall), _average(pss, wall) if pss else None, gap
+    return _average(rss, wall), _average(pss, wall) if len(pss) >= LEAST_PSS else None, gap
 
 
 def _average(points: Sequence[tuple[float, float]], wall: float) -> float:

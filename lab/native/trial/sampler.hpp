@@ -1,7 +1,7 @@
 // Looking at the memory of a tree of processes from outside, at a cost that stays below one percent of the time.
 //
 // RSS comes from statm (cheap), PSS and the number of mappings from smaps_rollup and maps (dear: the kernel walks page
-// tables) at a rate of their own. Each kind waits at least kThrift times as long as its last look took.
+// tables) at a rate of their own. Each kind waits long enough after a look to stay within its share of the time.
 #pragma once
 
 #include <sys/types.h>
@@ -55,7 +55,8 @@ class Sampler {
   std::uint64_t next_ns_;
   std::uint64_t next_dear_ns_ = 0;
   std::uint64_t cost_ns_ = 0;
-  double ramp_ = 0.0005;  // seconds to the next look, doubled up to the interval
+  double ramp_ = 0.0005;       // seconds to the next look, doubled up to the interval
+  double dear_ramp_ = 0.004;   // the same for PSS and mappings
   std::vector<pid_t> pids_;
   std::vector<Sample> samples_;
   std::vector<Process> processes_;
