@@ -12,7 +12,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     import difflib
 
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.7)
     return (close + [k for k in names if name.lower() in k.lower() and k not in close])[:3]
 
 

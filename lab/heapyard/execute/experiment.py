@@ -10,7 +10,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -18,9 +19,21 @@ from typing import Literal, Protocol
 from ..design.two_stage import blocks_wanted
 from ..model.errors import HeapyardError
 from ..model.experiment import Block, Experiment, Settings, Treatment, TrialOutcome
-from ..model.journal import ABANDONED, BUDGET, DROPPED, INTERRUPTED, NOTED, PLANNED, REPEATED, RESUMED, Journal
+from ..model.journal import (
+    ABANDONED,
+    BUDGET,
+    DROPPED,
+    INTERRUPTED,
+    NOTED,
+    PLANNED,
+    REPEATED,
+    RESUMED,
+    UNCOUNTED,
+    Journal,
+)
 from ..model.program import Program
 from ..model.units import format_duration
+from .loop_counts import COUNTED_ROUNDS, counts_for, still_wanted
 from .loop_plan import MAIN, PILOT, WARM_UP, Pair, Plan
 from .loop_tally import Tally
 from .loop_watcher import Moment, Watcher
@@ -76,14 +89,9 @@ class _Loop:
         stop: threading.Event,
         scratch: Path | None,
     ):
-        self.settings, self.journal, self.launch, self.watcher, self.stop = (
-            experiment.settings,
-            journal,
-            launch,
-            watcher,
-            stop,
-        )
-        self.scratch = scratch
+        self.settings, self.journal, self.launch = experiment.settings, journal, launch
+        self.watcher, self.stop = watcher, stop
+        self.scratch, self.counts = scratch, counts_for(self.settings)
         self.programs = {p.name: p for p in experiment.programs}
         self.treatments = {t.label: t for t in experiment.treatments}
         self.plan, self.tally = Plan(experiment, journal), Tally(experiment)
@@ -100,7 +108,7 @@ class _Loop:
                 self._plan_main()
                 self._run_stage(MAIN)
         except _Stopped:
-            self._event(INTERRUPTED, f"interrupted after {self.plan.done} of {self.plan.planned} blocks")
+            self._event(INTERRUPTED, f"after {self.plan.done} of {self.plan.planned} blocks")
             return "interrupted"
         self._check_alive()
         if self.short_of_budget:
@@ -118,7 +126,7 @@ class _Loop:
 
     def _take_up(self) -> None:
         """Go on with an experiment that was interrupted: a block that was cut short starts afresh."""
-        self._event(RESUMED, f"resumed after {self.plan.done} of {self.plan.planned} blocks")
+        self._event(RESUMED, f"after {self.plan.done} of {self.plan.planned} blocks")
         for block in self.plan.cut_short():
             self.plan.repeat(block)
 
@@ -218,24 +226,41 @@ class _Loop:
             self.settings.budget,
         )
         self.watcher.trial_begins(moment)
-        folder = Path(tempfile.mkdtemp(prefix="heapyard-", dir=self.scratch))
-        try:
-            trial = self.journal.start_trial(block, position)
-            begin = time.monotonic()
-            outcome = self.launch(
-                self.programs[block.workload],
-                self.treatments[block.order[position]],
-                self._settings_for(block.workload),
-                pad=block.pads[position],
-                folder=folder,
-                stop=self.stop,
-            )
-            self.tally.add(block, position, trial, outcome, time.monotonic() - begin)
-            self.journal.end_trial(trial, outcome)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        trial = self.journal.start_trial(block, position)
+        begin = time.monotonic()
+        program, treatment = self.programs[block.workload], self.treatments[block.order[position]]
+        settings = self._settings_for(block.workload)
+        with self._fresh_folder() as folder:
+            outcome = self.launch(program, treatment, settings, pad=block.pads[position], folder=folder, stop=self.stop)
+        if outcome.status == "ok" and block.stage != WARM_UP and block.round < COUNTED_ROUNDS:
+            outcome = replace(outcome, metrics=outcome.metrics | self._count(program, treatment, settings, outcome))
+        self.tally.add(block, position, trial, outcome, time.monotonic() - begin)
+        self.journal.end_trial(trial, outcome)
         self.watcher.trial_ended(moment, outcome)
         return outcome
+
+    def _count(
+        self, program: Program, treatment: Treatment, settings: Settings, outcome: TrialOutcome
+    ) -> dict[str, float]:
+        """What the counting launches give; one that fails is told and leaves its numbers out."""
+        found: dict[str, float] = {}
+        for count in self.counts:
+            if self.stop.is_set() or not still_wanted(count, outcome):
+                continue
+            try:
+                with self._fresh_folder() as folder:
+                    found |= count(program, treatment, settings, folder)
+            except HeapyardError as error:
+                self._event(UNCOUNTED, error.message)
+        return found
+
+    @contextmanager
+    def _fresh_folder(self) -> Iterator[Path]:
+        folder = Path(tempfile.mkdtemp(prefix="heapyard-", dir=self.scratch))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _settings_for(self, workload: str) -> Settings:
         """The user's settings, with the time limit that the warm-up suggests if the user left that to us."""

@@ -10,7 +10,7 @@ from .record import TrialRecord
 
 # Kinds of events; the text of an event is one sentence for people.
 REPEATED, DROPPED, ABANDONED = "block repeated", "treatment dropped", "workload abandoned"
-NOTED, PLANNED = "guard noted", "planned"
+NOTED, PLANNED, UNCOUNTED = "guard noted", "planned", "counting failed"
 INTERRUPTED, RESUMED, BUDGET = "interrupted", "resumed", "budget used up"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -87,37 +87,22 @@ def write_jsonl(record: Record, out: TextIO) -> None:
 
 
 def write_parquet(record: Record, path: Path) -> None:
-    """One Parquet file, zstd-compressed. O(rows)."""
+    """One Parquet file, zstd-compressed; OSError when it cannot be written. O(rows)."""
     import duckdb
 
     types = "{" + ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items()) + "}"
     with tempfile.TemporaryDirectory(prefix="heapyard-") as folder:
-        between = Path(folder) / "rows.csv"
+        between, made = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
         with between.open("w", encoding="utf-8", newline="") as out:
             write_csv(record, out)
         with duckdb.connect() as connection:
             connection.execute(
                 f"COPY (SELECT * FROM read_csv({_quoted(between)}, header=true, columns={types}, auto_detect=false, "
                 f"quote='\"', escape='\"', delim=',', max_line_size=16000000)) "
-                f"TO {_quoted(path)} (FORMAT parquet, COMPRESSION zstd)"
+                f"TO {_quoted(made)} (FORMAT parquet, COMPRESSION zstd)"
             )
+        shutil.copyfile(made, path)
 
 
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """An export format; those that are not text cannot go to a terminal."""
-
-    suffix: str
-    text: bool = True
-
-
-FORMATS = {
-    "csv": Format(".csv"),
-    "jsonl": Format(".jsonl"),
-    "parquet": Format(".parquet", text=False),
-    "pyperf": Format(".pyperf.json"),
-}

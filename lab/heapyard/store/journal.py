@@ -148,6 +148,11 @@ class StoredJournal:
         with self._transaction() as run:
             run("UPDATE experiment SET status = ?", (status,))
 
+    def set_verdict(self, sentence: str) -> None:
+        """What the list of experiments shows of the answer."""
+        with self._transaction() as run:
+            run("UPDATE experiment SET verdict = ?", (sentence,))
+
     @contextmanager
     def _transaction(self) -> Iterator[object]:
         with database.explained(self._path):

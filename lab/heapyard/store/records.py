@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.errors import HeapyardError
+from ..model.experiment import Block, BlockStatus
 from ..model.record import Record
 from . import database, rows
 from .folders import LAST, experiment_folders, find_folder
@@ -33,6 +35,7 @@ class Listed:
     trials: int = 0
     done: int = 0
     planned: int = 0
+    verdict: str = ""
     problem: str = ""
 
 
@@ -60,18 +63,16 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
 
 
 def trial_detail(folder: Path, trial: int) -> dict[str, object]:
-    """What the trial's launch recorded beyond its record: processes, witnesses, environment padding."""
-    import json
-
+    """What the trial's launch recorded beyond its record: processes, environment padding."""
     with _reading(folder) as connection:
         row = connection.execute("SELECT pad, detail_json FROM trial WHERE id = ?", (trial,)).fetchone()
     return {"environment padding": f"{row['pad']} B", **json.loads(row["detail_json"])} if row else {}
 
 
-def plan_of(folder: Path) -> list[tuple[object, str]]:
+def plan_of(folder: Path) -> list[tuple[Block, BlockStatus]]:
     """Every planned block with its status, by index."""
     with _reading(folder) as connection:
-        return list(rows.read_plan(connection))
+        return rows.read_plan(connection)
 
 
 def latest(parent: Path | None = None) -> Record:
@@ -97,16 +98,17 @@ def _listed(folder: Path) -> Listed:
     except HeapyardError as error:
         return Listed(folder.name, folder, problem=error.message)
     return Listed(
-        header["id"],
-        folder,
-        header["created"],
-        header["title"],
-        _status(header["status"], folder),
-        tuple(p.name for p in experiment.programs),
-        tuple(t.label for t in experiment.treatments if t.role == "treatment"),
-        trials,
-        done,
-        planned,
+        id=header["id"],
+        path=folder,
+        created=header["created"],
+        title=header["title"],
+        status=_status(header["status"], folder),
+        programs=tuple(p.name for p in experiment.programs),
+        treatments=tuple(t.label for t in experiment.treatments if t.role == "treatment"),
+        trials=trials,
+        done=done,
+        planned=planned,
+        verdict=header["verdict"],
     )
 
 

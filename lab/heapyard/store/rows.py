@@ -22,7 +22,8 @@ def write_experiment(
 ) -> None:
     """The request, in the tables experiment, program and treatment."""
     connection.execute(
-        "INSERT INTO experiment VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO experiment (one, id, title, status, created, version, seed, argv_json, cwd, settings_json, study) "
+        "VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
         (
             name,
             experiment.title,

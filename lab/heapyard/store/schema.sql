@@ -12,7 +12,8 @@ CREATE TABLE experiment (
     argv_json      TEXT NOT NULL,             -- the command line that asked for it
     cwd            TEXT NOT NULL,
     settings_json  TEXT NOT NULL,
-    study          TEXT NOT NULL              -- text of the study file, '' if there was none
+    study          TEXT NOT NULL,             -- text of the study file, '' if there was none
+    verdict        TEXT NOT NULL DEFAULT ''   -- the answer's first sentence, as it was when the experiment ended
 ) STRICT;
 
 CREATE TABLE program (

@@ -1,0 +1,51 @@
+"""Showing an experiment's answer, the same way after measuring it and whenever it is asked for again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .consoles import answers, remark
+
+if TYPE_CHECKING:
+    from ..model.analysis import Analysis
+    from ..model.record import Record
+
+REPORT_NAME = "report.html"
+
+
+def show_answer(record: Record, *, json: bool = False, html: bool = False, quiet: bool = False) -> None:
+    """Print the answer on standard output, as JSON if wanted; `html` writes the report beside the record and says where."""
+    from ..stats.analyse import analyse
+
+    analysis = analyse(record.observations)
+    if json:
+        print_json(analysis, record)
+    else:
+        from ..report.terminal import print_answer
+
+        print_answer(answers(), analysis, record)
+    if html:
+        path = write_html(record.path / REPORT_NAME, analysis, record)
+        if not quiet:
+            remark(f"report: {path}")
+
+
+def print_json(analysis: Analysis, record: Record) -> None:
+    """The answer as one JSON object."""
+    import json
+    import sys
+
+    from ..report.json_answer import answer
+
+    json.dump(answer(analysis, record), sys.stdout, indent=1, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def write_html(path: Path, analysis: Analysis, record: Record) -> Path:
+    """Write the self-contained report; where it is."""
+    from ..report.html import write_report
+    from ..store import read_series
+
+    write_report(path, analysis, record, series=lambda name: read_series(record.path, name))
+    return path

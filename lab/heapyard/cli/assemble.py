@@ -1,0 +1,181 @@
+"""From what the user asked for to an experiment that can be stored: names looked up, inputs made, defaults filled in."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model.allocator import Allocator
+from ..model.errors import HeapyardError, SetupError, UsageError
+from ..model.experiment import Experiment, Settings, Treatment
+from .consoles import remark
+
+if TYPE_CHECKING:
+    from ..catalog.study import Study
+    from ..model.program import Program
+
+DEFAULT_BUDGET = 240.0  # seconds, unless a precision, a number of blocks or a budget is asked for
+DEFAULT_PATIENCE = 20.0  # times the baseline's warm-up, unless a time limit is asked for
+
+_SEED_LIMIT = 2**31  # seeds stay short enough to type
+
+
+def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = remark) -> Experiment:
+    """The experiment a study describes on this machine. Installs usual allocators and programs that are missing.
+
+    UsageError for names that mean nothing; SetupError when there is nothing to compare. `full`: programs at full size unless
+    the study says otherwise. Making inputs may take a while the first time.
+    """
+    from ..catalog.treatments import cross
+
+    _check_tools(study)
+    allocators = _allocators(study, say)
+    programs = _programs(study, full, say)
+    treatments, baseline = cross(allocators, study.factors, study.baseline)
+    if len(treatments) < 3:  # the baseline and its control
+        raise SetupError(
+            f"there is nothing to compare {study.baseline} with",
+            remedy="Install allocators with: heapyard allocators install --default",
+        )
+    names = [p.name for p in programs]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise UsageError(f"the program '{twice}' is named twice")
+    return Experiment(
+        title=study.title or _title(names, allocators),
+        settings=_settings(study, baseline),
+        programs=programs,
+        treatments=treatments,
+        argv=("heapyard", *sys.argv[1:]),
+        cwd=os.getcwd(),
+        study=study.text,
+    )
+
+
+def _settings(study: Study, baseline: str) -> Settings:
+    given = dict(study.settings)
+    unknown = set(given) - {f.name for f in fields(Settings)}
+    assert not unknown, f"settings nobody knows: {unknown}"
+    given.setdefault("seed", secrets.randbelow(_SEED_LIMIT))
+    if not {"precision", "blocks", "budget"} & given.keys():
+        given["budget"] = DEFAULT_BUDGET
+    if "timeout" not in given:
+        given["patience"] = DEFAULT_PATIENCE
+    return Settings(baseline=baseline, **given)
+
+
+def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
+    from ..catalog.allocators import find_allocators, installed_allocators
+
+    names = list(study.allocators)
+    if not names:
+        _install_usual_allocators(say)
+        names = [a.name for a in installed_allocators()] + list(study.libraries)
+    if study.baseline not in names:
+        names.insert(0, study.baseline)
+    found = find_allocators(names, {name: library.path for name, library in study.libraries.items()})
+    own = {name: library.env for name, library in study.libraries.items() if library.env}
+    found = [replace(a, env={**a.env, **own[a.base]}) if a.base in own else a for a in found]
+    asked_for = {*study.allocators, *study.libraries, study.baseline}
+    return [a for a in found if _loads(a, a.name in asked_for, say)]
+
+
+def _loads(allocator: Allocator, asked_for: bool, say: Callable[[str], None]) -> bool:
+    """Does the library serve /bin/true? One that was asked for must; another is left out with a remark."""
+    from ..execute.preflight import check
+
+    try:
+        check([Treatment(allocator.name, allocator)], Settings())
+    except UsageError as error:
+        if asked_for:
+            raise
+        say(f"{allocator.name} is left out: {error.message}")
+        return False
+    return True
+
+
+def _check_tools(study: Study) -> None:
+    for setting, tool in (("count_syscalls", "strace"), ("count_instructions", "valgrind")):
+        if study.settings.get(setting) and shutil.which(tool) is None:
+            raise SetupError(f"counting needs {tool}", remedy=f"Install it: apt-get install {tool}")
+
+
+def _install_usual_allocators(say: Callable[[str], None]) -> None:
+    """What a first comparison takes; what cannot be had is said and left out."""
+    from ..catalog.allocators import load_allocators
+    from ..catalog.peer_files import load_peers
+    from ..catalog.peer_install import install_allocators
+
+    catalog = load_allocators()
+    missing = [p.name for p in load_peers().values() if p.default and catalog[p.name].status == "available"]
+    if not missing:
+        return
+    say(f"installing the usual allocators once: {', '.join(missing)}")
+    for outcome in install_allocators(missing, lambda name, step: say(f"{name}: {step}")):
+        if not outcome.ok:
+            say(f"{outcome.name} is left out: {outcome.reason}")
+
+
+def _programs(study: Study, full: bool, say: Callable[[str], None]) -> tuple[Program, ...]:
+    from ..catalog.program_command import program_from_command
+
+    own = {
+        name: program_from_command(
+            c.argv, stdin=c.stdin, env=c.env, cwd=c.cwd, name=name, expect_exit=c.expect_exit, check=c.check
+        )
+        for name, c in study.commands.items()
+    }
+    wanted = study.programs or tuple(own) or _usual_programs(say)
+    return tuple(own[name] if name in own else _prepare(name, full, say) for name in wanted)
+
+
+def _prepare(name: str, full: bool, say: Callable[[str], None]) -> Program:
+    from ..catalog.programs import prepare_program
+
+    return prepare_program(name, "full" if full else "quick", say)
+
+
+def _usual_programs(say: Callable[[str], None]) -> tuple[str, ...]:
+    """The quick set, installed first if need be; a program that cannot be had is said and left out."""
+    from ..catalog.programs import install_programs, load_programs
+
+    missing = [c.name for c in load_programs().values() if c.quick and c.status == "available"]
+    if missing:
+        say(f"installing the usual programs once: {', '.join(missing)}")
+        try:
+            install_programs(missing, say)
+        except HeapyardError as error:
+            say(" ".join(filter(None, (error.message, error.remedy))))
+    quick = [c for c in load_programs().values() if c.quick]
+    for card in quick:
+        if card.status != "installed":
+            say(f"{card.name} is left out: {card.reason}")
+    there = tuple(c.name for c in quick if c.status == "installed")
+    if not there:
+        raise SetupError("none of the usual programs can run here", remedy="heapyard programs says why.")
+    return there
+
+
+def _title(programs: list[str], allocators: list[Allocator]) -> str:
+    shown = ", ".join(programs) if len(programs) <= 3 else f"{len(programs)} programs"
+    return f"{shown} under {len(allocators)} allocators"
+
+
+def spool_stdin(parent: Path) -> Path:
+    """Keep our standard input for the trials to read, each from its beginning: a file named by its content. O(bytes)."""
+    import hashlib
+    import tempfile
+
+    folder = parent / "stdin"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as kept:
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+    with open(kept.name, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Path(kept.name).replace(folder / digest)

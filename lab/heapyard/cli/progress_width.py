@@ -1,0 +1,38 @@
+"""The interval as it narrows while an experiment runs: for display only, no decision depends on it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+from ..model.experiment import Block, TrialOutcome
+from ..model.metrics import PRIMARY_TIME
+
+
+class LiveWidth:
+    """Half-widths of a wall-time ratio by workload, as ratio minus one."""
+
+    def __init__(self, confidence: float):
+        self._confidence = confidence
+        self._logs: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+
+    def add(self, block: Block, position: int, outcome: TrialOutcome) -> None:
+        """A trial that has ended."""
+        wall = outcome.metrics.get(PRIMARY_TIME, 0.0)
+        if block.stage != "warmup" and outcome.status == "ok" and wall > 0:
+            self._logs[block.workload][block.index][block.order[position]] = math.log(wall)
+
+    def of(self, workload: str) -> float | None:
+        """Half-width from the complete blocks so far; None before the second. O(blocks x treatments)."""
+        blocks = self._logs[workload].values()
+        labels = max((tuple(sorted(logs)) for logs in blocks), key=len, default=())
+        table = [[logs[label] for label in labels] for logs in blocks if len(logs) == len(labels)]
+        if len(table) < 2 or len(labels) < 2:
+            return None
+        from scipy.special import stdtrit
+
+        from ..stats.block_model import fit
+
+        model = fit(table)
+        t = float(stdtrit(model.df, (1 + self._confidence) / 2))
+        return math.expm1(t * math.sqrt(2 * model.mean_square / model.blocks))

@@ -1,0 +1,33 @@
+"""`heapyard report`: the HTML page of an experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("experiment", default="last", metavar="[EXPERIMENT]")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it there.")
+@click.option("--open", "open_", is_flag=True, help="Open it in the browser.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
+def command(experiment: str, html: Path | None, open_: bool, output: Path | None) -> None:
+    """Write an experiment's HTML report: one file that needs no network.
+
+    Without --html it goes beside the experiment's record. Its path is printed.
+    """
+    from ..stats.analyse import analyse
+    from ..store import load_record
+    from .answer import REPORT_NAME, write_html
+
+    record = load_record(experiment, output)
+    path = write_html(html or record.path / REPORT_NAME, analyse(record.observations), record)
+    click.echo(path)
+    if open_:
+        import webbrowser
+
+        if not webbrowser.open(path.absolute().as_uri()):
+            from .consoles import remark
+
+            remark("there is no browser to open it with")

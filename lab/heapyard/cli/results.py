@@ -1,0 +1,66 @@
+"""`heapyard results`: the experiments on this machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .consoles import answers, remark
+
+if TYPE_CHECKING:
+    from ..store import Listed
+
+SHOWN = 20
+
+
+@click.command()
+@click.option("--all", "all_", is_flag=True, help=f"Every experiment, not only the newest {SHOWN}.")
+@click.option("--json", "json_", is_flag=True, help="Print the list as JSON.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
+def command(all_: bool, json_: bool, output: Path | None) -> None:
+    """List the experiments on this machine, the newest first.
+
+    Any verb that takes an experiment takes its id, a beginning of it, its last word, `last`, or a path.
+    """
+    from ..store import list_records
+
+    listed = list_records(output)
+    shown = listed if all_ else listed[:SHOWN]
+    if json_:
+        click.echo(
+            json.dumps([{**asdict(entry), "path": str(entry.path)} for entry in shown], indent=1, ensure_ascii=False)
+        )
+        return
+    if not shown:
+        remark("there are no experiments yet; heapyard compare makes one")
+        return
+    _print_table(shown)
+    if len(shown) < len(listed):
+        remark(f"{len(listed) - len(shown)} older ones: heapyard results --all")
+
+
+def _print_table(shown: list[Listed]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("experiment", "when", "status"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("blocks", justify="right", no_wrap=True)
+    table.add_column("title and answer", ratio=1)
+    for entry in shown:
+        if entry.problem:
+            table.add_row(Text(entry.id), "", Text("unreadable", style="red"), "", Text(entry.problem))
+            continue
+        when = datetime.fromisoformat(entry.created).astimezone().strftime("%Y-%m-%d %H:%M")
+        text = Text(entry.title)
+        if entry.verdict:
+            text.append(f"\n{entry.verdict}", style="dim")
+        table.add_row(Text(entry.id), when, entry.status, f"{entry.done}/{entry.planned}", text)
+    answers().print(table)

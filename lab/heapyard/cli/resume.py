@@ -1,0 +1,54 @@
+"""`heapyard resume`: go on with an interrupted experiment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from ..model.errors import UsageError
+from ..model.experiment import Experiment
+from .options import Duration, manner, manner_options
+
+
+@click.command()
+@click.argument("experiment", default="last", metavar="[EXPERIMENT]")
+@click.option("--budget", type=Duration(), help="Time for the whole experiment, what was spent already included.")
+@manner_options
+def command(experiment: str, budget: float | None, **options: Any) -> int:
+    """Go on with an interrupted experiment, exactly as planned.
+
+    A block that was cut short starts afresh. An experiment that used up its budget goes on with a larger --budget. Refused
+    when a library has changed since.
+
+    \b
+    Examples:
+      heapyard resume
+      heapyard resume otter
+      heapyard resume 261120-1432 --budget 20m
+    """
+    from ..store import find_folder, load_record
+    from ..store.records import plan_of
+    from .conduct import go_on
+    from .libraries import check_libraries
+
+    how = manner(**options)
+    folder = find_folder(experiment, how.output)
+    record = load_record(folder)
+    if record.status == "finished":
+        left = sum(status == "planned" for _, status in plan_of(folder))
+        spent = sum(t.ended - t.started for t in record.trials)
+        if not left:
+            raise UsageError(f"experiment {record.id} is finished; there is nothing left to run")
+        if budget is None or budget <= spent:
+            raise UsageError(
+                f"experiment {record.id} used up its budget with {left} blocks left",
+                remedy=f"A larger one goes on: heapyard resume {record.id} --budget {max(2 * spent, 60):.0f}s",
+            )
+    check_libraries(record.experiment)
+
+    def larger(what: Experiment) -> Experiment:
+        return what if budget is None else replace(what, settings=replace(what.settings, budget=budget))
+
+    return go_on(folder, how, larger)

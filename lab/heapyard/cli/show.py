@@ -1,0 +1,159 @@
+"""`heapyard show`: the answer of an experiment, or what lies behind a number of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..model.errors import UsageError
+from .consoles import answers
+
+if TYPE_CHECKING:
+    from ..model.record import Record, TrialRecord
+
+
+@click.command()
+@click.argument("experiment", default="last", metavar="[EXPERIMENT]")
+@click.option("--trials", is_flag=True, help="Every trial in the order they ran.")
+@click.option(
+    "--trial", type=int, metavar="N", help="One trial: its command line, what served it, guards, every number."
+)
+@click.option("--events", is_flag=True, help="What happened on the way: repeated blocks, interruptions, the plan.")
+@click.option("--environment", is_flag=True, help="The machine, as it was when the experiment began.")
+@click.option("--json", "json_", is_flag=True, help="The answer as JSON.")
+@click.option("--markdown", is_flag=True, help="The answer as Markdown.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
+def command(
+    experiment: str,
+    trials: bool,
+    trial: int | None,
+    events: bool,
+    environment: bool,
+    json_: bool,
+    markdown: bool,
+    output: Path | None,
+) -> None:
+    """Show an experiment's answer, or the trials behind a number.
+
+    \b
+    Examples:
+      heapyard show
+      heapyard show otter --trials
+      heapyard show otter --trial 17
+    """
+    from ..store import load_record
+
+    wanted = [trials, trial is not None, events, environment, json_, markdown]
+    if sum(wanted) > 1:
+        raise UsageError("give one of --trials, --trial, --events, --environment, --json and --markdown")
+    record = load_record(experiment, output)
+    if trial is not None:
+        _show_trial(record, trial)
+    elif trials:
+        _show_trials(record)
+    elif events:
+        for event in record.events:
+            click.echo(f"{event.at:10.1f} s  {event.kind}: {event.text}")
+    elif environment:
+        click.echo(json.dumps(record.environment, indent=1, ensure_ascii=False))
+    elif markdown:
+        from ..report.markdown import markdown as as_markdown
+        from ..stats.analyse import analyse
+
+        click.echo(as_markdown(analyse(record.observations), record))
+    else:
+        from .answer import show_answer
+
+        show_answer(record, json=json_)
+
+
+def _show_trials(record: Record) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..model.metrics import METRICS, PRIMARY_MEMORY, PRIMARY_TIME
+    from ..model.units import format_value
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("trial", "block"):
+        table.add_column(heading, justify="right")
+    for heading in ("stage", "program", "allocator", "status"):
+        table.add_column(heading)
+    for metric in (PRIMARY_TIME, PRIMARY_MEMORY):
+        table.add_column(METRICS[metric].title, justify="right", no_wrap=True)
+    for trial in record.trials:
+        values = [
+            format_value(trial.metrics[m], METRICS[m].unit) if m in trial.metrics else ""
+            for m in (PRIMARY_TIME, PRIMARY_MEMORY)
+        ]
+        table.add_row(
+            str(trial.id),
+            str(trial.block),
+            trial.stage,
+            Text(trial.workload),
+            Text(trial.treatment),
+            _status(trial),
+            *values,
+        )
+    answers().print(table)
+
+
+def _status(trial: TrialRecord) -> str:
+    if trial.status == "failed":
+        return trial.failure or "failed"
+    if trial.status == "ok" and not trial.counted:
+        return "ok, not counted"
+    return "interrupted" if trial.status == "started" else trial.status
+
+
+def _show_trial(record: Record, number: int) -> None:
+    from ..model.metrics import METRICS
+    from ..model.units import format_value
+    from ..store.records import trial_detail
+
+    trial = next((t for t in record.trials if t.id == number), None)
+    if trial is None:
+        ran = f"those that ran are {record.trials[0].id} to {record.trials[-1].id}" if record.trials else "none ran"
+        raise UsageError(f"experiment {record.id} has no trial {number}; {ran}")
+    treatment = next(t for t in record.experiment.treatments if t.label == trial.treatment)
+    allocator = treatment.allocator
+    lines = [
+        ("experiment", record.id),
+        ("program", trial.workload),
+        ("allocator", trial.treatment),
+        ("library", f"{allocator.library} {allocator.version}" if allocator.library else "none injected"),
+        ("sha256", allocator.sha256),
+        ("build-id", allocator.build_id),
+        ("served by", trial.provider),
+        ("block", f"{trial.block} ({trial.stage}), position {trial.position + 1}, attempt {trial.attempt + 1}"),
+        ("began", f"{trial.started:.3f} s after the experiment, ended {trial.ended - trial.started:.3f} s later"),
+        ("status", _status(trial)),
+        ("reason", trial.reason),
+        ("exit code", "" if trial.exit_code is None else str(trial.exit_code)),
+        ("signal", "" if trial.signal is None else str(trial.signal)),
+        ("answer", trial.answer),
+        ("guards tripped", "; ".join(trial.tripped)),
+        *((f"level of {name}", level) for name, level in treatment.levels.items()),
+        *((f"guard {name}", f"{value:.4g}") for name, value in trial.guards.items()),
+        ("series", f"{record.path / 'series' / trial.series}.zst" if trial.series else ""),
+        *(
+            (name, json.dumps(value) if isinstance(value, (list, dict)) else str(value))
+            for name, value in trial_detail(record.path, trial.id).items()
+        ),
+    ]
+    width = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        if value:
+            click.echo(f"{name:{width}}  {value}")
+    click.echo(f"\n{trial.command_line}\n")
+    for name, value in trial.metrics.items():
+        metric = METRICS.get(name)
+        shown = format_value(value, metric.unit) if metric else f"{value:g}"
+        exact = f"{value!r} {metric.unit}" if metric and metric.unit != "1" else f"{value:.17g}"
+        click.echo(f"{metric.title if metric else name:28}  {shown:>14}  {exact}")
+    if trial.stderr_tail:
+        click.echo(f"\nthe end of its standard error:\n{trial.stderr_tail.rstrip()}")
