@@ -61,14 +61,16 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     """Carry out a command line (default: this process's) and exit with its code; see docs/guide.md for the codes."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = cli.main(arguments, prog_name="heapyard", standalone_mode=False)
+        code = _carry_out(arguments)
         sys.stdout.flush()
     except HeapyardError as error:
         _say(error.message, error.remedy)
         code = error.exit_code
     except click.ClickException as error:
         code = _click_error(error)
-    except (KeyboardInterrupt, click.Abort):
+    except click.exceptions.Exit as ended:
+        code = ended.exit_code
+    except KeyboardInterrupt:
         _say("interrupted")
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -91,6 +93,14 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         )
         code = EXIT_FAILED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _carry_out(arguments: list[str]) -> object:
+    """What the verb's function returned. Click's own `main` would answer Ctrl-C and closed pipes in its own way."""
+    if "_HEAPYARD_COMPLETE" in os.environ:
+        cli.main(arguments, prog_name="heapyard")  # a shell asks for completions
+    with cli.make_context("heapyard", list(arguments)) as context:
+        return cli.invoke(context)
 
 
 def _say(sentence: str, remedy: str | None = None) -> None:
