@@ -1,0 +1,71 @@
+"""Libraries that cost a known share more are measured as costing that share, through the whole pipeline."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+from pathlib import Path
+
+from e2e_yard import control, program, ratio_interval, shim, values
+
+from heapyard.stats.analyse import analyse
+
+HEADER = Path(__file__).resolve().parents[1] / "native" / "work.h"
+MIB = 96
+
+
+def added_share() -> float:
+    """What libslow adds, as the header says that both it and the program are compiled from."""
+    return 1 / int(re.search(r"SLOW_UNITS = UNITS_PER_PAIR / (\d+)", HEADER.read_text())[1])
+
+
+def test_five_percent_more_time(yard):
+    """The truth is a ratio of counts of equal work; the interval is of 99.9 %, so that chance fails this once in a thousand."""
+    truth = 1 + added_share()
+    result = yard.compare(program("mallocs"), 5000, own={"slow": shim("slow")}, blocks=16)
+    assert result.returncode == 0, result.stderr
+    record = yard.record()
+    for metric in ("wall", "cpu"):
+        low, high = ratio_interval(record, "slow", metric)
+        assert low <= truth <= high
+        low, high = ratio_interval(record, control(record), metric)
+        assert low <= 1 <= high
+    # The product's own interval, widened to 99.9 % in the ratio of the two quantiles on 15 degrees of freedom.
+    comparison = next(c for c in analyse(record.observations).cell("mallocs", "cpu").comparisons if c.treatment == "slow")
+    slack = (comparison.interval.high - comparison.interval.low) * (4.073 / 2.131 - 1) / 2
+    assert comparison.interval.low - slack <= truth <= comparison.interval.high + slack
+
+
+def test_twenty_percent_more_memory(yard):
+    """Peak memory hardly varies, so the truth must be met closely: a fifth more of what the heap holds, none of the rest."""
+    result = yard.compare(program("known_rss"), MIB, own={"waste": shim("waste")}, blocks=6)
+    assert result.returncode == 0, result.stderr
+    record = yard.record()
+    lean = values(record, "glibc", "peak_rss")
+    wasteful = values(record, "waste", "peak_rss")
+    rest = sum(lean) / len(lean) - (MIB << 20)  # the program, its libraries, glibc's own bookkeeping
+    assert 0 < rest < 8 << 20
+    truth = (rest + 1.2 * (MIB << 20)) / (rest + (MIB << 20))
+    for small, large in zip(lean, wasteful, strict=True):
+        assert abs(large / small / truth - 1) < 0.01
+    comparison = next(c for c in analyse(record.observations).cell("known_rss", "peak_rss").comparisons if c.treatment == "waste")
+    assert comparison.verdict == "worse" and abs(comparison.interval.ratio / truth - 1) < 0.01
+
+
+def test_the_same_peak_as_the_kernel_tells_anyone_else(yard):
+    """Beside a plain wait4 of our own: no page of the lab is in the number."""
+    assert yard.compare(program("known_rss"), MIB, blocks=3).returncode == 0
+    ours = values(yard.record(), "glibc", "peak_rss")
+    child = subprocess.run(["/usr/bin/env", "python3", "-I", "-S", "-c", _WAIT, str(program("known_rss")), str(MIB)],
+                           capture_output=True, text=True, check=True)
+    theirs = int(child.stdout)
+    assert abs(sum(ours) / len(ours) / theirs - 1) < 0.02
+
+
+# A small process that launches one child and says that child's own peak.
+_WAIT = """
+import os, sys
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+print(os.wait4(pid, 0)[2].ru_maxrss * 1024)
+"""
