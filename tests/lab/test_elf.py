@@ -39,6 +39,7 @@ def test_facts_of_a_shared_library(shared: Path) -> None:
     assert (facts.bits, facts.machine) == own_machine()
     assert (facts.executable, facts.interpreter, facts.static) == (False, "", False)
     assert (facts.soname, facts.build_id) == ("libpart.so.7", BUILD_ID)
+    assert "libc.so.6" in elf_facts(Path("/bin/sh").resolve()).needed
 
 
 @pytest.mark.parametrize("style", ["gnu", "sysv", "both"])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 _ET_EXEC, _ET_DYN = 2, 3
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_NOTE = 1, 2, 3, 4
-_DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_FLAGS_1, _DT_GNU_HASH = 4, 5, 6, 14, 0x6FFFFFFB, 0x6FFFFEF5
+_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_FLAGS_1, _DT_GNU_HASH = 1, 4, 5, 6, 14, 0x6FFFFFFB, 0x6FFFFEF5
 _DF_1_PIE = 0x08000000
 _NT_GNU_BUILD_ID = 3
 
@@ -37,6 +37,7 @@ class ElfFacts:
     interpreter: str  # the dynamic linker it asks for, "" if none
     soname: str
     build_id: str
+    needed: tuple[str, ...] = ()  # names of the libraries it asks for itself
 
     @property
     def static(self) -> bool:
@@ -54,6 +55,7 @@ def elf_facts(path: Path) -> ElfFacts:
             interpreter=image.interpreter(),
             soname=image.string(image.dynamic[_DT_SONAME]) if _DT_SONAME in image.dynamic else "",
             build_id=image.build_id(),
+            needed=tuple(image.string(value) for tag, value in image.entries if tag == _DT_NEEDED),
         )
 
 
@@ -106,7 +108,8 @@ class _Image:
         # e_entry, e_phoff, e_shoff are words; then flags, header size, and size and number of program headers.
         _, table, _, _, _, size, count = self._unpack(f"3{self._word}I3H", 24)
         self._segments = [self._segment(table + i * size) for i in range(count)]
-        self.dynamic = dict(self._dynamic())
+        self.entries = list(self._dynamic())
+        self.dynamic = dict(self.entries)
 
     def _unpack(self, layout: str, at: int) -> tuple[int, ...]:
         if at + struct.calcsize(self._order + layout) > len(self._map):

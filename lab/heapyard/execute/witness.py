@@ -5,13 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..catalog.elf import NotElfError, elf_facts
 from ..model.allocator import Allocator
 
 TOGETHER = ("malloc", "calloc", "realloc", "free")  # served by one object, or blocks cross between heaps
 _CPLUSPLUS = ("libstdc++.so", "libc++.so", "libc++abi.so")  # their operator new calls malloc, wherever that is
+
+
+@cache
+def _is_cplusplus(executable: str) -> bool:
+    """Does the program itself ask for a C++ library? (A C program may have one loaded for its allocator's sake.)"""
+    try:
+        return any(name.startswith(_CPLUSPLUS) for name in elf_facts(Path(executable)).needed)
+    except (OSError, NotElfError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,8 @@ def objection(testimonies: Sequence[Testimony], processes: Sequence[Mapping[str,
                 own = " (its own)" if other == t.executable else ""
                 return f"in process {t.pid} ({name}) {symbol} was served by {other or 'nothing known'}{own}, not by {short}"
         new = t.providers.get("_Znwm", library)
-        if new != library and not os.path.basename(new).startswith(_CPLUSPLUS):
+        # An operator new of the program's own, or the C++ library's, calls malloc; another allocator's does not.
+        if new not in (library, t.executable) and not os.path.basename(new).startswith(_CPLUSPLUS) and _is_cplusplus(t.executable):
             return f"in process {t.pid} ({os.path.basename(t.executable)}) operator new was served by {new}, not by {short}"
     for process in processes:
         # Two looks at least: the first may fall between fork and the end of loading.
