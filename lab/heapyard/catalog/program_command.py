@@ -1,0 +1,82 @@
+"""The user's own command as a program: found as a shell finds it, refused with the reason if it cannot be measured."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from ..model.errors import UsageError
+from ..model.program import Answer, Program
+from .executable_check import executable_flaw
+
+# What the lab itself sets for every trial; a second value would quietly win or lose.
+_RESERVED = ("LD_PRELOAD", "GLIBC_TUNABLES")
+
+
+def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env: Mapping[str, str] = {}, cwd: Path | None = None,
+                         name: str | None = None, expect_exit: int = 0, check: Literal["exit", "output"] = "output") -> Program:
+    """`argv` as a Program that inherits the environment; nothing in it is replaced, braces stay braces.
+
+    `cwd` defaults to the current folder. `check` "exit": the exit code alone decides; "output": standard output must also be
+    what it is under the baseline. UsageError, in one sentence, for whatever cannot be launched or cannot be measured.
+    """
+    if not argv or not argv[0]:
+        raise UsageError("there is no command after --; write for example: heapyard compare -- ./my_program input.txt")
+    folder = _folder(cwd)
+    path = _find(argv[0], folder)
+    flaw = executable_flaw(path)
+    if flaw:
+        raise UsageError(flaw[0], remedy=flaw[1])
+    reserved = next((variable for variable in _RESERVED if variable in env), None)
+    if reserved:
+        raise UsageError(f"{reserved} is set by heapyard itself; name a library with --allocator NAME=LIBRARY instead")
+    return Program(
+        name=name or path.name,
+        title=" ".join(argv),
+        command=(str(path), *argv[1:]),
+        stdin=_input(stdin),
+        env=dict(env),
+        cwd=folder,
+        inherit_env=True,
+        literal=True,
+        argv0=argv[0],
+        answer=Answer(exit_code=expect_exit, output="ignore" if check == "exit" else "consistent"),
+        provenance=f"user's command {path}",
+    )
+
+
+def _folder(cwd: Path | None) -> Path:
+    folder = Path(cwd or Path.cwd()).absolute()
+    if not folder.is_dir():
+        raise UsageError(f"the working folder '{folder}' does not exist" if not folder.exists() else f"'{folder}' is not a folder")
+    return folder
+
+
+def _find(word: str, folder: Path) -> Path:
+    """As execvp would from `folder`; symbolic links stay, since many programs look at the name they are called by."""
+    if "/" in word:
+        path = folder / word
+        if not os.path.lexists(path):
+            raise UsageError(f"there is no file '{word}'")
+        return path
+    found = shutil.which(word)
+    if found:
+        return Path(found).absolute()
+    here = folder / word
+    remedy = f"To run the one in {folder}, write ./{word}." if here.is_file() else None
+    raise UsageError(f"no program '{word}' in PATH", remedy=remedy)
+
+
+def _input(stdin: Path | None) -> Path | None:
+    if stdin is None:
+        return None
+    path = Path(stdin).absolute()
+    if path.is_dir():
+        raise UsageError(f"standard input '{path}' is a folder")
+    if not os.access(path, os.R_OK):
+        reason = "cannot be read" if path.exists() else "does not exist"
+        raise UsageError(f"standard input '{path}' {reason}")
+    return path
