@@ -53,7 +53,10 @@ def _carry_out(
     lock.acquire(title, wait=manner.wait, waiting=lambda who: remark(f"waiting for another experiment to end ({who})"))
     try:
         with opened() as journal:
-            ending = _measure(journal, change(journal.experiment), manner, resumed=new is None)
+            experiment = change(journal.experiment)
+            if experiment != journal.experiment:
+                journal.set_settings(experiment.settings)
+            ending = _measure(journal, experiment, manner, resumed=new is None)
     finally:
         lock.release()
     return _conclude(journal.folder, ending, manner)
@@ -77,6 +80,7 @@ def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, 
             journal.snapshot("end", snapshot())
         except KeyboardInterrupt:
             status = "interrupted"
+            remark(f"left at once; to go on: heapyard resume {journal.id}")
             raise
         except HeapyardError as error:
             if error.remedy is None:

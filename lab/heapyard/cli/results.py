@@ -53,13 +53,15 @@ def _print_table(shown: list[Listed]) -> None:
     for heading in ("experiment", "when", "status"):
         table.add_column(heading, no_wrap=True)
     table.add_column("blocks", justify="right", no_wrap=True)
-    table.add_column("title and answer", ratio=1)
+    table.add_column("title, programs × allocators, answer", ratio=1)
     for entry in shown:
         if entry.problem:
             table.add_row(Text(entry.id), "", Text("unreadable", style="red"), "", Text(entry.problem))
             continue
         when = datetime.fromisoformat(entry.created).astimezone().strftime("%Y-%m-%d %H:%M")
         text = Text(entry.title)
+        size = f"{len(entry.programs)} × {len(entry.treatments)}, {entry.trials} trials"
+        text.append(f"\n{size}", style="dim")
         if entry.verdict:
             text.append(f"\n{entry.verdict}", style="dim")
         table.add_row(Text(entry.id), when, entry.status, f"{entry.done}/{entry.planned}", text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..model.errors import HeapyardError
-from ..model.experiment import Block, BlockStatus, Experiment, TrialOutcome
+from ..model.experiment import Block, BlockStatus, Experiment, Settings, TrialOutcome
 from ..model.record import TrialRecord
 from . import database, rows
 from .codec import encode
@@ -147,6 +147,11 @@ class StoredJournal:
         """running | finished | interrupted | failed."""
         with self._transaction() as run:
             run("UPDATE experiment SET status = ?", (status,))
+
+    def set_settings(self, settings: Settings) -> None:
+        """The user has changed what may change on resumption: the budget."""
+        with self._transaction() as run:
+            run("UPDATE experiment SET settings_json = ?", (encode(settings),))
 
     def set_verdict(self, sentence: str) -> None:
         """What the list of experiments shows of the answer."""
