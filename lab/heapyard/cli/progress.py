@@ -91,29 +91,28 @@ class TerminalProgress(Progress):
         self._live.__exit__(kind, error, trace)
 
     def trial_begins(self, moment: Moment) -> None:
-        from rich.console import Group
         from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
         total = moment.spent + moment.remaining if math.isfinite(moment.remaining) else 0.0
         share = moment.spent / total if total else 0.0
         now = f"trial {moment.trials_done + 1}: {moment.block.workload} under {moment.treatment}"
-        self._live.update(
-            Group(
-                ProgressBar(total=1.0, completed=min(share, 1.0), width=min(self._console.width, 60)),
-                Text(self._status(moment), overflow="ellipsis", no_wrap=True),
-                Text(now, style="dim", overflow="ellipsis", no_wrap=True),
-            ),
-            refresh=True,
-        )
+        rows = Table.grid()
+        rows.add_column(no_wrap=True, overflow="ellipsis")
+        rows.add_row(ProgressBar(total=1.0, completed=min(share, 1.0), width=min(self._console.width, 60)))
+        rows.add_row(Text(self._status(moment)))
+        rows.add_row(Text(now, style="dim"))
+        self._live.update(rows, refresh=True)
 
     def event(self, kind: str, text: str) -> None:
+        from rich.text import Text
+
         if kind in _TOLD:
-            self._console.print(
-                f"{kind}: {text}", style="yellow" if kind in (ABANDONED, DROPPED) else "dim", markup=False
-            )
+            style = "yellow" if kind in (ABANDONED, DROPPED) else "dim"
+            self._console.print(Text(f"{kind}: {text}", style=style))
         elif kind == INTERRUPTED:
-            self._console.print("stopping", style="dim")
+            self._console.print(Text("stopping", style="dim"))
 
 
 def progress_for(experiment: Experiment, *, quiet: bool) -> Progress:
