@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import resource
 import subprocess
 from pathlib import Path
 
@@ -35,6 +34,15 @@ def test_five_percent_more_time(yard):
     comparison = next(c for c in analyse(record.observations).cell("mallocs", "cpu").comparisons if c.treatment == "slow")
     slack = (comparison.interval.high - comparison.interval.low) * (4.073 / 2.131 - 1) / 2
     assert comparison.interval.low - slack <= truth <= comparison.interval.high + slack
+
+
+def test_five_percent_more_instructions(yard):
+    """Counts do not vary: the truth is met to a fiftieth of it, start-up and the pairs themselves being the rest."""
+    result = yard.compare(program("mallocs"), 400, own={"slow": shim("slow")}, blocks=2, options=["--count-instructions"])
+    assert result.returncode == 0, result.stderr
+    record = yard.record()
+    for few, many in zip(values(record, "glibc", "instructions"), values(record, "slow", "instructions"), strict=True):
+        assert abs(many / few - 1 - added_share()) < added_share() / 50
 
 
 def test_twenty_percent_more_memory(yard):

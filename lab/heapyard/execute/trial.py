@@ -14,6 +14,7 @@ from ..model.experiment import Settings, Treatment, TrialOutcome
 from ..model.program import Program
 from .guards import judge, read_guards
 from .launcher import Launch, Running, pasteable
+from .library_identity import replaced
 from .memory_series import averages
 from .server import serve
 from .trial_environment import Scene, additions, cpus_of, plain_environment, set_scene
@@ -55,6 +56,8 @@ def run_trial(program: Program, treatment: Treatment, settings: Settings, *, pad
     kind, reason = _verdict(program, treatment, settings, found, complaint, client and client.failed, errors)
     if not kind and (doubt := objection(testimonies, found["processes"], found["pid"], treatment.allocator, errors)):
         kind, reason = "not injected", doubt
+    if not kind and (change := replaced(treatment.allocator)):
+        kind, reason = "not injected", change
     answer = "" if kind else answer_digest(program, launch, scene)
     if not kind and program.answer.output == "same" and answer != program.answer.digest:
         kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
