@@ -2,6 +2,7 @@
 //
 // When a process ends it appends one line, "calls bytes", to the file COUNT_MALLOCS_FILE names. Counting costs two atomic
 // additions for each call: never time a program under it.
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -52,6 +53,16 @@ int posix_memalign(void** block, size_t alignment, size_t size) {
   if (found == NULL) return ENOMEM;
   *block = found;
   return 0;
+}
+
+// Of glibc itself: a program linked with another allocator would otherwise ask that one about our blocks.
+size_t malloc_usable_size(void* block) {
+  static size_t (*of_glibc)(void*);
+  if (of_glibc == NULL) {
+    void* libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    *(void**)&of_glibc = dlsym(libc, "malloc_usable_size");
+  }
+  return of_glibc(block);
 }
 
 __attribute__((destructor)) static void tell(void) {
