@@ -158,10 +158,18 @@ def test_a_tripped_guard_repeats_the_whole_block(tmp_path: Path) -> None:
     assert not any(t.counted and t.tripped for t in record.trials)
 
 
+def test_a_repeated_block_waits_for_the_others_of_its_round(tmp_path: Path) -> None:
+    launch = FakeLaunch(trips=3)  # two warm-ups, then the first launch of the first block
+    record = run(tmp_path, experiment(blocks=2), launch)
+    order = list(dict.fromkeys((t.workload, t.attempt) for t in record.trials if t.stage == "main"))
+    first, second = order[0][0], order[1][0]
+    assert first != second and order[2] == (first, 1)
+
+
 def test_repetitions_are_capped_and_the_rest_is_noted(tmp_path: Path) -> None:
     record = run(tmp_path, experiment(programs=("one",), blocks=5, redo_limit=0.4), FakeLaunch(trips=10_000))
     assert len(events(record, kinds.REPEATED)) == 2
-    assert events(record, kinds.NOTED)
+    assert len(events(record, kinds.NOTED)) == 5, "once for every block"
     assert counted_blocks(record, "one") == 5
 
 

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 REPORT_NAME = "report.html"
 
 
-def show_answer(record: Record, *, json: bool = False, html: bool = False, quiet: bool = False) -> None:
+def show_answer(
+    record: Record, analysis: Analysis, *, json: bool = False, html: bool = False, quiet: bool = False
+) -> None:
     """Print the answer on standard output, as JSON if wanted; `html` writes the report beside the record and says where."""
-    from ..stats.analyse import analyse
-
-    analysis = analyse(record.observations)
     if json:
         print_json(analysis, record)
     else:

@@ -56,10 +56,11 @@ def _carry_out(
             experiment = change(journal.experiment)
             if experiment != journal.experiment:
                 journal.set_settings(experiment.settings)
-            ending = _measure(journal, experiment, manner, resumed=new is None)
+            status = _measure(journal, experiment, manner, resumed=new is None)
+            lock.release()
+            return _conclude(journal, status, manner)
     finally:
         lock.release()
-    return _conclude(journal.folder, ending, manner)
 
 
 def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, resumed: bool) -> str:
@@ -94,12 +95,17 @@ def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, 
     return status
 
 
-def _conclude(folder: Path, status: str, manner: Manner) -> int:
+def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
     """Show what was found, and how to go on."""
-    record = store.load_record(folder)
+    from ..report.verdict import verdict
+    from ..stats.analyse import analyse
+
+    record = store.load_record(journal.folder)
     interrupted = status == "interrupted"
     if record.observations.rows:
-        show_answer(record, json=manner.json, html=manner.html, quiet=manner.quiet)
+        analysis = analyse(record.observations)
+        journal.set_verdict(verdict(analysis))
+        show_answer(record, analysis, json=manner.json, html=manner.html, quiet=manner.quiet)
     else:
         remark("interrupted before a block was complete" if interrupted else "no block was completed")
     if interrupted:

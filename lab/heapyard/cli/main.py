@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import NoReturn
@@ -60,6 +61,9 @@ def cli(debug: bool) -> None:
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Carry out a command line (default: this process's) and exit with its code; see docs/guide.md for the codes."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a locale without ± gets a question mark, not a traceback
     try:
         code = _carry_out(arguments)
         sys.stdout.flush()

@@ -59,15 +59,21 @@ def command(
             click.echo(f"{event.at:10.1f} s  {event.kind}: {event.text}")
     elif environment:
         click.echo(json.dumps(record.environment, indent=1, ensure_ascii=False))
-    elif markdown:
-        from ..report.markdown import markdown as as_markdown
-        from ..stats.analyse import analyse
-
-        click.echo(as_markdown(analyse(record.observations), record))
     else:
-        from .answer import show_answer
+        _show_answer(record, json_, markdown)
 
-        show_answer(record, json=json_)
+
+def _show_answer(record: Record, json_: bool, markdown: bool) -> None:
+    from ..stats.analyse import analyse
+    from .answer import show_answer
+
+    analysis = analyse(record.observations)
+    if markdown:
+        from ..report.markdown import markdown as as_markdown
+
+        click.echo(as_markdown(analysis, record))
+    else:
+        show_answer(record, analysis, json=json_)
 
 
 def _show_trials(record: Record) -> None:

@@ -193,6 +193,7 @@ class _Loop:
 
     def _run_trials(self, block: Block, dropped: Iterable[Pair]) -> bool:
         """Run the block's trials; True when a guard tripped and the whole block must be repeated."""
+        noted = False
         for position, label in enumerate(block.order):
             if self.stop.is_set():
                 raise _Stopped
@@ -201,15 +202,15 @@ class _Loop:
             outcome = self._run_trial(block, position)
             if outcome.status == "interrupted":
                 raise _Stopped
-            if outcome.tripped and block.stage != WARM_UP:
+            if outcome.tripped and block.stage != WARM_UP and not noted:
                 what = f"{_name(block)}: {'; '.join(outcome.tripped)}"
                 if self._may_repeat():
                     # The rest of a block that does not count need not run.
                     self._event(REPEATED, f"{what}; the whole block is repeated")
                     return True
-                self._event(
-                    NOTED, f"{what}; counted, since {self.settings.redo_limit:.0%} of the blocks were repeated already"
-                )
+                limit = f"{self.settings.redo_limit:.0%}"
+                self._event(NOTED, f"{what}; counted all the same: {limit} of the blocks were repeated already")
+                noted = True
             if outcome.status == "failed" and label == self.settings.baseline:
                 break
         return False

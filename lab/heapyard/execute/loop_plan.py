@@ -44,9 +44,12 @@ class Plan:
         self._blocks[block.index] = (block, status)
 
     def due(self, stage: str | None = None) -> list[Block]:
-        """Planned blocks of the stage (or of all) in the order they run: repeated ones first, then as planned."""
+        """Planned blocks of the stage (or of all) in the order they run: as planned, repeated ones at the end of their round.
+
+        What tripped a guard may be over by then.
+        """
         due = (b for b, status in self._blocks.values() if status == "planned" and stage in (None, b.stage))
-        return sorted(due, key=lambda b: (b.attempt == 0, b.index))
+        return sorted(due, key=lambda b: (b.round, b.attempt > 0, b.index))
 
     def cut_short(self) -> list[Block]:
         """Blocks that were begun and not ended: where an earlier session was interrupted."""
