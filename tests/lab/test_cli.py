@@ -1,4 +1,4 @@
-"""The command line as a whole: help without weight, one sentence for every mistake, exit codes, and reading what was stored."""
+"""The command line as a whole: light help, one sentence for every mistake, exit codes, reading what was stored."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def stored(tmp_path: Path) -> Record:
     what = experiment(blocks=4)
     with store.create(what, tmp_path / "results") as journal:
         journal.snapshot("start", {"kernel": "6.1"})
-        carry_out(what, journal, FakeLaunch(ratios={"slim": 1.1}, faults={("one", "swift"): {"reason": "it exited with 1"}}))
+        carry_out(
+            what, journal, FakeLaunch(ratios={"slim": 1.1}, faults={("one", "swift"): {"reason": "it exited with 1"}})
+        )
         journal.set_status("finished")
         journal.set_verdict("slim is slower")
     return store.load_record(journal.folder)
@@ -70,7 +72,9 @@ def sentence(said: Said, code: int) -> str:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    script = "import sys; from heapyard.cli import main\ntry: main.run(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    script = (
+        "import sys; from heapyard.cli import main\ntry: main.run(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}
@@ -101,33 +105,36 @@ def test_an_unknown_verb_gets_a_suggestion(heapyard) -> None:
     assert "did you mean" not in sentence(heapyard("xyzzy"), 2)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["--nonsense"], "no such option '--nonsense'"),
-    (["show", "--nonsense"], "heapyard show --help"),
-    (["show", "a", "b"], "unexpected extra argument"),
-    (["export"], "say which format"),
-    (["export", "--parquet"], "name a file with -o"),
-    (["export", "--csv", "--treatment", "x"], "goes with --pyperf only"),
-    (["show"], "no experiments yet"),
-    (["show", "--trials", "--events"], "give one of"),
-    (["resume"], "no experiments yet"),
-    (["report", "otter"], "no experiment 'otter'"),
-    (["run", "none.toml"], "none.toml: cannot be read"),
-    (["compare", "--precision", "lots", "--", "true"], "--precision: 'lots' is not a share"),
-    (["compare", "--margin", "2%,x", "--", "true"], "--margin: 'x' is not a share"),
-    (["compare", "--budget", "soon", "--", "true"], "--budget: 'soon' is not a duration"),
-    (["compare", "--pin", "4-", "--", "true"], "--pin: '4-' is not a list of CPUs"),
-    (["compare", "--thp", "maybe", "--", "true"], "'maybe' is not a level of thp"),
-    (["compare", "--env", "novalue", "--", "true"], "write NAME=VALUE"),
-    (["compare", "--stdin", "x"], "--stdin is for your own command"),
-    (["compare", "--expect-exit", "0"], "--expect-exit is for your own command"),
-    (["compare", "--"], "no command after --"),
-    (["compare", "gxx", "--", "true"], "not both"),
-    (["compare", "jemaloc"], "did you mean jemalloc"),
-    (["compare", "./prog"], "heapyard compare -- ./prog"),
-    (["compare", "--allocator", "mine", "--", "true"], "NAME=LIBRARY"),
-    (["compare", "--", "no-such-program"], "no-such-program"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--nonsense"], "no such option '--nonsense'"),
+        (["show", "--nonsense"], "heapyard show --help"),
+        (["show", "a", "b"], "unexpected extra argument"),
+        (["export"], "say which format"),
+        (["export", "--parquet"], "name a file with -o"),
+        (["export", "--csv", "--treatment", "x"], "goes with --pyperf only"),
+        (["show"], "no experiments yet"),
+        (["show", "--trials", "--events"], "give one of"),
+        (["resume"], "no experiments yet"),
+        (["report", "otter"], "no experiment 'otter'"),
+        (["run", "none.toml"], "none.toml: cannot be read"),
+        (["compare", "--precision", "lots", "--", "true"], "--precision: 'lots' is not a share"),
+        (["compare", "--margin", "2%,x", "--", "true"], "--margin: 'x' is not a share"),
+        (["compare", "--budget", "soon", "--", "true"], "--budget: 'soon' is not a duration"),
+        (["compare", "--pin", "4-", "--", "true"], "--pin: '4-' is not a list of CPUs"),
+        (["compare", "--thp", "maybe", "--", "true"], "'maybe' is not a level of thp"),
+        (["compare", "--env", "novalue", "--", "true"], "write NAME=VALUE"),
+        (["compare", "--stdin", "x"], "--stdin is for your own command"),
+        (["compare", "--expect-exit", "0"], "--expect-exit is for your own command"),
+        (["compare", "--"], "no command after --"),
+        (["compare", "gxx", "--", "true"], "not both"),
+        (["compare", "jemaloc"], "did you mean jemalloc"),
+        (["compare", "./prog"], "heapyard compare -- ./prog"),
+        (["compare", "--allocator", "mine", "--", "true"], "NAME=LIBRARY"),
+        (["compare", "--", "no-such-program"], "no-such-program"),
+    ],
+)
 def test_every_mistake_is_one_sentence_and_exit_code_two(heapyard, arguments: list[str], words: str) -> None:
     assert words in sentence(heapyard(*arguments), 2)
 
@@ -139,7 +146,9 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr("heapyard.store.records.experiment_folders", fail)
 
 
-def test_an_unexpected_error_keeps_its_traceback_in_a_file(heapyard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unexpected_error_keeps_its_traceback_in_a_file(
+    heapyard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("HEAPYARD_STATE", str(tmp_path / "state"))
     failing(monkeypatch, ZeroDivisionError("oops"))
     said = heapyard("results")
@@ -150,20 +159,29 @@ def test_an_unexpected_error_keeps_its_traceback_in_a_file(heapyard, monkeypatch
     assert "Traceback" in heapyard("--debug", "results").err
 
 
-@pytest.mark.parametrize("error, code, words", [
-    (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 4, "/x/y: the disk is full"),
-    (OSError(errno.EROFS, "Read-only file system", "/x/y"), 4, "/x/y: the file system is read-only"),
-    (HeapyardError("it went wrong", remedy="Do better."), 4, "it went wrong\n  Do better."),
-    (UsageError("you went wrong"), 2, "you went wrong"),
-    (KeyboardInterrupt(), 130, "interrupted"),
-])
-def test_errors_of_the_world(heapyard, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, words: str) -> None:
+@pytest.mark.parametrize(
+    "error, code, words",
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 4, "/x/y: the disk is full"),
+        (OSError(errno.EROFS, "Read-only file system", "/x/y"), 4, "/x/y: the file system is read-only"),
+        (HeapyardError("it went wrong", remedy="Do better."), 4, "it went wrong\n  Do better."),
+        (UsageError("you went wrong"), 2, "you went wrong"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_errors_of_the_world(
+    heapyard, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, words: str
+) -> None:
     failing(monkeypatch, error)
     assert words in sentence(heapyard("results"), code)
 
 
 def test_a_closed_pipe_is_no_error(stored: Record, tmp_path: Path) -> None:
-    env = {**os.environ, "HEAPYARD_RESULTS": str(tmp_path / "results"), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    env = {
+        **os.environ,
+        "HEAPYARD_RESULTS": str(tmp_path / "results"),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
     command = [sys.executable, "-m", "heapyard", "export", "last", "--csv"]
     reader, writer = os.pipe()
     os.close(reader)
@@ -177,12 +195,18 @@ def test_a_closed_pipe_is_no_error(stored: Record, tmp_path: Path) -> None:
 
 def test_commas_of_options_do_not_part_names() -> None:
     assert split_list(["glibc:tcache=0,jemalloc:narenas=1,dirty_decay_ms=0,mimalloc"]) == (
-        "glibc:tcache=0", "jemalloc:narenas=1,dirty_decay_ms=0", "mimalloc")
+        "glibc:tcache=0",
+        "jemalloc:narenas=1,dirty_decay_ms=0",
+        "mimalloc",
+    )
     assert split_list(["a, b", "b", "c=1"]) == ("a", "b", "c=1")
 
 
 def test_names_are_programs_or_allocators() -> None:
-    assert sort_names(["jq:full", "glibc:tcache=0", "system"], ["jq"], ["glibc"]) == (("jq:full",), ("glibc:tcache=0", "system"))
+    assert sort_names(["jq:full", "glibc:tcache=0", "system"], ["jq"], ["glibc"]) == (
+        ("jq:full",),
+        ("glibc:tcache=0", "system"),
+    )
     with pytest.raises(UsageError, match="both a program and an allocator"):
         sort_names(["jq"], ["jq"], ["jq"])
     with pytest.raises(UsageError, match="did you mean sqlite"):
@@ -214,9 +238,18 @@ def test_every_number_can_be_traced_to_its_trial(heapyard, stored: Record) -> No
     trial = next(t for t in stored.trials if t.counted and t.treatment == "slim")
     said = heapyard("show", stored.id, "--trial", str(trial.id))
     assert said.code == 0
-    for fact in (trial.command_line, trial.provider, trial.answer, repr(trial.metrics["wall"]), trial.series, "slimslim"):
+    for fact in (
+        trial.command_line,
+        trial.provider,
+        trial.answer,
+        repr(trial.metrics["wall"]),
+        trial.series,
+        "slimslim",
+    ):
         assert fact in said.out
-    assert f"has no trial 999; those that ran are 1 to {stored.trials[-1].id}" in sentence(heapyard("show", "--trial", "999"), 2)
+    assert f"has no trial 999; those that ran are 1 to {stored.trials[-1].id}" in sentence(
+        heapyard("show", "--trial", "999"), 2
+    )
 
 
 def test_trials_events_and_environment(heapyard, stored: Record) -> None:
@@ -240,7 +273,10 @@ def test_parquet_goes_to_a_file(heapyard, stored: Record, tmp_path: Path) -> Non
     path = tmp_path / "out.parquet"
     assert heapyard("export", "--parquet", "-o", str(path)).code == 0
     assert path.read_bytes()[:4] == b"PAR1"
-    assert "none/out: no such file" in sentence(heapyard("export", "--parquet", "-o", str(tmp_path / "none" / "out")), 4).lower()
+    assert (
+        "none/out: no such file"
+        in sentence(heapyard("export", "--parquet", "-o", str(tmp_path / "none" / "out")), 4).lower()
+    )
 
 
 def test_an_unknown_treatment_names_those_there_are(heapyard, stored: Record) -> None:

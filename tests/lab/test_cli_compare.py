@@ -1,5 +1,6 @@
-"""Verbs that measure: from the words on the command line to trials, and what is said about them. Launches are make-believe
-unless a test needs a process of its own."""
+"""Verbs that measure: from the words on the command line to trials, and what is said about them. Launches are
+make-believe unless a test needs a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -65,20 +66,49 @@ def last(tmp_path: Path) -> Record:
 
 
 def test_a_command_is_taken_word_for_word(heapyard, two: list[str], tmp_path: Path) -> None:
-    said = heapyard("compare", *two, "--blocks", "3", "--seed", "5", "--env", "A=b=c", "--expect-exit", "7", "--check", "exit",
-                    "--title", "mine", "--cwd", str(tmp_path), "--", "sh", "-c", "exit 7", "--", "--blocks")
+    said = heapyard(
+        "compare",
+        *two,
+        "--blocks",
+        "3",
+        "--seed",
+        "5",
+        "--env",
+        "A=b=c",
+        "--expect-exit",
+        "7",
+        "--check",
+        "exit",
+        "--title",
+        "mine",
+        "--cwd",
+        str(tmp_path),
+        "--",
+        "sh",
+        "-c",
+        "exit 7",
+        "--",
+        "--blocks",
+    )
     assert said.code == 0, said.err
     record = last(tmp_path)
     (program,) = record.experiment.programs
     assert program.command[1:] == ("-c", "exit 7", "--", "--blocks")
-    assert (program.env, program.cwd, program.answer.exit_code, program.answer.output) == ({"A": "b=c"}, tmp_path, 7, "ignore")
+    assert (program.env, program.cwd, program.answer.exit_code, program.answer.output) == (
+        {"A": "b=c"},
+        tmp_path,
+        7,
+        "ignore",
+    )
     assert (record.experiment.title, record.experiment.settings.seed, record.status) == ("mine", 5, "finished")
     assert record.experiment.argv[0] == "heapyard" and record.environment["kernel"]
     assert [t.label for t in record.experiment.treatments] == ["glibc", "copy", "glibc (A/A control)"]
     assert len([t for t in record.trials if t.counted]) == 9
 
 
-def test_the_answer_goes_to_standard_output_and_the_rest_to_standard_error(heapyard, two: list[str], tmp_path: Path) -> None:
+def test_the_answer_goes_to_standard_output_and_the_rest_to_standard_error(
+    heapyard, two: list[str], tmp_path: Path
+) -> None:
     said = heapyard("compare", *two, "--blocks", "4", "--", "true", launch=FakeLaunch(ratios={"copy": 1.2}))
     assert "copy" in said.out and "experiment" in said.err and "report:" in said.err
     page = last(tmp_path).path / "report.html"
@@ -91,16 +121,38 @@ def test_json_is_one_object(heapyard, two: list[str]) -> None:
     assert isinstance(json.loads(heapyard("compare", *two, "--blocks", "3", "--json", "--", "true").out), dict)
 
 
-def test_standard_input_is_kept_for_every_launch(heapyard, two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_kept_for_every_launch(
+    heapyard, two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"some\x00input")))
     assert heapyard("compare", *two, "--blocks", "1", "--stdin", "-", "--", "cat").code == 0
     assert last(tmp_path).experiment.programs[0].stdin.read_bytes() == b"some\x00input"
 
 
 def test_settings_reach_the_experiment(heapyard, two: list[str], tmp_path: Path) -> None:
-    heapyard("compare", *two, "--precision", "2%", "--margin", "1%,3%", "--pilot", "3", "--timeout", "9s", "--pin", "0", "--", "true")
+    heapyard(
+        "compare",
+        *two,
+        "--precision",
+        "2%",
+        "--margin",
+        "1%,3%",
+        "--pilot",
+        "3",
+        "--timeout",
+        "9s",
+        "--pin",
+        "0",
+        "--",
+        "true",
+    )
     settings = last(tmp_path).experiment.settings
-    assert (settings.precision, settings.margin_time, settings.margin_memory, settings.pilot_blocks) == (0.02, 0.01, 0.03, 3)
+    assert (settings.precision, settings.margin_time, settings.margin_memory, settings.pilot_blocks) == (
+        0.02,
+        0.01,
+        0.03,
+        3,
+    )
     assert (settings.timeout, settings.patience, settings.cpus, settings.budget) == (9.0, 0.0, (0,), None)
     heapyard("compare", *two, "--pilot", "2", "--", "true", launch=FakeLaunch(noise=1e-6))
     settings = last(tmp_path).experiment.settings
@@ -110,8 +162,13 @@ def test_settings_reach_the_experiment(heapyard, two: list[str], tmp_path: Path)
 def test_huge_pages_as_a_factor(heapyard, two: list[str], tmp_path: Path) -> None:
     assert heapyard("compare", *two, "--thp", "default,never", "--blocks", "2", "--", "true").code == 0
     labels = [t.label for t in last(tmp_path).experiment.treatments]
-    assert labels == ["glibc [thp=default]", "glibc [thp=never]", "copy [thp=default]", "copy [thp=never]",
-                      "glibc [thp=default] (A/A control)"]
+    assert labels == [
+        "glibc [thp=default]",
+        "glibc [thp=never]",
+        "copy [thp=default]",
+        "copy [thp=never]",
+        "glibc [thp=default] (A/A control)",
+    ]
 
 
 def test_one_allocator_alone_is_nothing_to_compare(heapyard) -> None:
@@ -135,7 +192,9 @@ def test_another_experiment_is_running(heapyard, two: list[str], tmp_path: Path)
 
 def test_results_that_cannot_be_written(heapyard, two: list[str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "cannot be stored there" in sentence(heapyard("compare", *two, "--output", str(tmp_path / "file"), "--", "true"), 4)
+    assert "cannot be stored there" in sentence(
+        heapyard("compare", *two, "--output", str(tmp_path / "file"), "--", "true"), 4
+    )
 
 
 # --- run and resume
@@ -143,8 +202,10 @@ def test_results_that_cannot_be_written(heapyard, two: list[str], tmp_path: Path
 
 def study(tmp_path: Path, copy: str) -> Path:
     path = tmp_path / "study.toml"
-    path.write_text(f'[study]\ntitle = "a study"\nallocators = ["glibc", "copy"]\nblocks = 2\n[factors]\nenv.A = ["1", "2"]\n'
-                    f'[program.own]\ncommand = ["true"]\n[allocator.copy]\nlibrary = "{copy}"\nenv = {{ B = "x" }}\n')
+    path.write_text(
+        f'[study]\ntitle = "a study"\nallocators = ["glibc", "copy"]\nblocks = 2\n[factors]\nenv.A = ["1", "2"]\n'
+        f'[program.own]\ncommand = ["true"]\n[allocator.copy]\nlibrary = "{copy}"\nenv = {{ B = "x" }}\n'
+    )
     return path
 
 
@@ -201,13 +262,20 @@ def test_a_budget_that_was_used_up_can_be_raised(heapyard, tmp_path: Path) -> No
 
 def test_own_libraries_and_commands_of_a_study(tmp_path: Path, two: list[str]) -> None:
     library = Path(two[-1].partition("=")[2])
-    made = assemble.assemble(Study(
-        allocators=("copy",), libraries={"copy": Library(library, {"OPTION": "1"})}, commands={"own": Command(("true",), cwd=tmp_path)}))
+    made = assemble.assemble(
+        Study(
+            allocators=("copy",),
+            libraries={"copy": Library(library, {"OPTION": "1"})},
+            commands={"own": Command(("true",), cwd=tmp_path)},
+        )
+    )
     assert [t.allocator.env.get("OPTION") for t in made.treatments] == [None, "1", None]
     assert made.title == "own under 2 allocators" and made.settings.budget == assemble.DEFAULT_BUDGET
 
 
-def test_a_library_that_was_asked_for_must_load(two: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_was_asked_for_must_load(
+    two: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(treatments, settings) -> None:
         if treatments[0].label == "copy":
             raise UsageError("copy cannot be used: it crashes")
@@ -215,7 +283,9 @@ def test_a_library_that_was_asked_for_must_load(two: list[str], tmp_path: Path, 
     monkeypatch.setattr("heapyard.execute.preflight.check", refuse)
     own = {"copy": Library(Path(two[-1].partition("=")[2]))}
     with pytest.raises(UsageError, match="it crashes"):
-        assemble.assemble(Study(allocators=("copy",), libraries=own, commands={"own": Command(("true",), cwd=tmp_path)}))
+        assemble.assemble(
+            Study(allocators=("copy",), libraries=own, commands={"own": Command(("true",), cwd=tmp_path)})
+        )
 
 
 def test_seeds_are_drawn_afresh(tmp_path: Path, two: list[str]) -> None:
@@ -240,8 +310,19 @@ def test_unhashed_libraries_are_not_checked() -> None:
 
 def moment(**changes: object) -> Moment:
     block = Block(3, "pilot", 1, "one", ("glibc", "swift"), (0, 0))
-    return Moment(**{"block": block, "position": 1, "blocks_done": 3, "blocks_planned": 12, "trials_done": 7, "spent": 20.0,
-                     "remaining": 60.0, "budget": None, **changes})
+    return Moment(
+        **{
+            "block": block,
+            "position": 1,
+            "blocks_done": 3,
+            "blocks_planned": 12,
+            "trials_done": 7,
+            "spent": 20.0,
+            "remaining": 60.0,
+            "budget": None,
+            **changes,
+        }
+    )
 
 
 def test_the_plain_log_says_where_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,7 +337,9 @@ def test_the_plain_log_says_where_it_stands(capsys: pytest.CaptureFixture[str]) 
     assert lines[1] == "heapyard: treatment dropped: swift on one: failed"
 
 
-def test_the_terminal_display_fits_its_width(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_display_fits_its_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "50")
     with TerminalProgress(experiment()) as progress:
@@ -289,14 +372,21 @@ def test_the_live_width_is_the_intervals(tmp_path: Path) -> None:
 
 
 def launcher(tmp_path: Path) -> dict[str, str]:
-    return {**os.environ, "HEAPYARD_RESULTS": str(tmp_path / "results"), "HEAPYARD_LOCK": str(tmp_path / "lock"),
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    return {
+        **os.environ,
+        "HEAPYARD_RESULTS": str(tmp_path / "results"),
+        "HEAPYARD_LOCK": str(tmp_path / "lock"),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+    }
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_keep_what_was_measured(two: list[str], tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "heapyard", "compare", *two, "--blocks", "400", "--", "sleep", "0.01"]
-    process = subprocess.Popen(command, env=launcher(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, env=launcher(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     give_up = time.monotonic() + 60
     while not (list((tmp_path / "results").glob("*/*.sqlite")) and sum(t.counted for t in last(tmp_path).trials) > 6):
         assert time.monotonic() < give_up and process.poll() is None, "it never came to its third block"

@@ -47,8 +47,9 @@ def experiment(
 class FakeLaunch:
     """Stands in for run_trial: wall time and memory from known ratios with log-normal noise, and faults on demand.
 
-    `ratios`: wall time by allocator; `faults`: (workload, allocator) -> outcome fields given instead of success; `trips`:
-    how many of the first counted launches trip a guard; `stop_after`: launches after which the user's Ctrl-C is simulated.
+    `ratios`: wall time by allocator; `faults`: (workload, allocator) -> outcome fields given instead of success;
+    `trips`: how many of the first counted launches trip a guard; `stop_after`: launches after which the user's Ctrl-C
+    is simulated.
     """
 
     ratios: dict[str, float] = field(default_factory=dict)

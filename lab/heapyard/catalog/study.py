@@ -17,7 +17,7 @@ CHECKS = ("output", "exit")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program of one's own: `check` "output" compares what it prints with the baseline's, "exit" its exit code alone."""
+    """A program of one's own; `check` "output" compares what it prints with the baseline's, "exit" the code alone."""
 
     argv: tuple[str, ...]
     stdin: Path | None = None

@@ -19,9 +19,9 @@ def cross(
 ) -> tuple[tuple[Treatment, ...], str]:
     """Every allocator at every combination of levels, then the control; and the label of the baseline.
 
-    The baseline is the allocator of that name at the first level of every factor. A factor of one level is a condition of
-    all treatments and does not show in their labels. UsageError when the baseline is not among the allocators or a level
-    is none of its factor's. O(treatments).
+    The baseline is the allocator of that name at the first level of every factor. A factor of one level is a condition
+    of all treatments and does not show in their labels. UsageError when the baseline is not among the allocators or a
+    level is none of its factor's. O(treatments).
     """
     if baseline not in (a.name for a in allocators):
         raise UsageError(

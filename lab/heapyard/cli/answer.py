@@ -17,7 +17,10 @@ REPORT_NAME = "report.html"
 def show_answer(
     record: Record, analysis: Analysis, *, json: bool = False, html: bool = False, quiet: bool = False
 ) -> None:
-    """Print the answer on standard output, as JSON if wanted; `html` writes the report beside the record and says where."""
+    """Print the answer on standard output, as JSON if wanted.
+
+    `html` writes the report beside the record and says where.
+    """
     if json:
         print_json(analysis, record)
     else:

@@ -1,4 +1,4 @@
-"""From what the user asked for to an experiment that can be stored: names looked up, inputs made, defaults filled in."""
+"""From what the user asked for to an experiment that can be stored: names looked up, inputs made, defaults added."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SEED_LIMIT = 2**31  # seeds stay short enough to type
 def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = remark) -> Experiment:
     """The experiment a study describes on this machine. Installs usual allocators and programs that are missing.
 
-    UsageError for names that mean nothing; SetupError when there is nothing to compare. `full`: programs at full size unless
-    the study says otherwise. Making inputs may take a while the first time.
+    UsageError for names that mean nothing; SetupError when there is nothing to compare. `full`: programs at full size
+    unless the study says otherwise. Making inputs may take a while the first time.
     """
     from ..catalog.treatments import cross
 
@@ -168,7 +168,10 @@ def _title(programs: list[str], allocators: list[Allocator]) -> str:
 
 
 def spool_stdin(parent: Path) -> Path:
-    """Keep our standard input for the trials to read, each from its beginning: a file named by its content. O(bytes)."""
+    """Keep our standard input for the trials to read, each from its beginning: a file named by its content.
+
+    O(bytes).
+    """
     import hashlib
     import tempfile
 

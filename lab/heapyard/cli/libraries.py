@@ -9,7 +9,10 @@ from ..model.experiment import Experiment
 
 
 def check_libraries(experiment: Experiment) -> None:
-    """HeapyardError naming the first allocator whose library is gone or has another content. O(bytes of the libraries)."""
+    """HeapyardError naming the first allocator whose library is gone or has another content.
+
+    O(bytes of the libraries).
+    """
     for allocator in {t.allocator.name: t.allocator for t in experiment.treatments}.values():
         if allocator.library is None or not allocator.sha256:
             continue

@@ -10,7 +10,10 @@ from .suggest import near
 
 
 def split_list(texts: Iterable[str]) -> tuple[str, ...]:
-    """`a,b:x=1,y=2` given once or several times, as (a, b:x=1,y=2): an option's comma does not part names. O(length)."""
+    """`a,b:x=1,y=2` given once or several times, as (a, b:x=1,y=2): an option's comma does not part names.
+
+    O(length).
+    """
     names: list[str] = []
     for text in texts:
         fresh = True  # an option's comma never reaches into the next argument
@@ -26,7 +29,10 @@ def split_list(texts: Iterable[str]) -> tuple[str, ...]:
 def sort_names(
     names: Iterable[str], programs: Collection[str], allocators: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(programs, allocators) among the names, by what stands before a colon. UsageError for a name that is neither or both."""
+    """(programs, allocators) among the names, by what stands before a colon.
+
+    UsageError for a name that is neither or both.
+    """
     found: tuple[list[str], list[str]] = ([], [])
     for name in names:
         base = name.partition(":")[0]

@@ -1,6 +1,7 @@
 """Progress on standard error: a display on a terminal, a line now and then elsewhere, nothing with --quiet.
 
-Both draw when a trial begins and when it ends, never meanwhile: a display that refreshed itself would disturb what is measured.
+Both draw when a trial begins and when it ends, never meanwhile: a display that refreshed itself would disturb what is
+measured.
 """
 
 from __future__ import annotations

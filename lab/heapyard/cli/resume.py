@@ -19,8 +19,8 @@ from .options import Duration, manner, manner_options
 def command(experiment: str, budget: float | None, **options: Any) -> int:
     """Go on with an interrupted experiment, exactly as planned.
 
-    A block that was cut short starts afresh. An experiment that used up its budget goes on with a larger --budget. Refused
-    when a library has changed since.
+    A block that was cut short starts afresh. An experiment that used up its budget goes on with a larger --budget.
+    Refused when a library has changed since.
 
     \b
     Examples:

@@ -8,7 +8,10 @@ from ..model.errors import UsageError
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """At most three known names that `name` may have meant: misspellings first, then names that contain it. O(known)."""
+    """At most three known names that `name` may have meant: misspellings first, then names that contain it.
+
+    O(known).
+    """
     import difflib
 
     names = list(known)

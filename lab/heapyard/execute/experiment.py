@@ -1,6 +1,7 @@
 """The loop that carries out an experiment: warm-up, pilot, then as many further blocks as the pilot's noise calls for.
 
-Everything is planned in the journal before it runs, and the journal is all the loop needs to go on after an interruption.
+Everything is planned in the journal before it runs, and the journal is all the loop needs to go on after an
+interruption.
 """
 
 from __future__ import annotations
@@ -69,8 +70,9 @@ def carry_out(
 ) -> Ending:
     """Run what the journal does not hold yet; "interrupted" when `stop` was set before the end.
 
-    HeapyardError when nothing could be measured: the baseline failed everywhere, or the budget holds not one block. `scratch`
-    is where trials get their folders (default: the temporary folder). One trial at a time, each in a fresh folder.
+    HeapyardError when nothing could be measured: the baseline failed everywhere, or the budget holds not one block.
+    `scratch` is where trials get their folders (default: the temporary folder). One trial at a time, each in a fresh
+    folder.
     """
     return _Loop(experiment, journal, launch, watcher or Watcher(), stop or threading.Event(), scratch).run()
 
@@ -294,7 +296,8 @@ class _Loop:
         if not self.plan.done:
             block = min(self.plan.due(), key=self.tally.expected)
             raise HeapyardError(
-                f"the budget of {budget} is too short: one block of {block.workload} ({len(block.order)} launches) takes "
+                f"the budget of {budget} is too short: "
+                f"one block of {block.workload} ({len(block.order)} launches) takes "
                 f"about {format_duration(self.tally.expected(block))}",
                 remedy="Give more with --budget, or name fewer allocators.",
             )

@@ -1,4 +1,4 @@
-"""Counting launches beside the trials: system calls and instructions, for the first rounds only, since they hardly vary."""
+"""Counting launches beside the trials of the first rounds: system calls and instructions hardly vary."""
 
 from __future__ import annotations
 

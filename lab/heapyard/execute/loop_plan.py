@@ -27,7 +27,10 @@ class Plan:
     def extend(
         self, stage: str, labels: Sequence[str], rounds: range | Mapping[str, range], without: Iterable[Pair] = ()
     ) -> None:
-        """Append a stage. Pairs of workload and treatment in `without` are left out; the rest keeps its random order."""
+        """Append a stage.
+
+        Pairs of workload and treatment in `without` are left out; the rest keeps its random order.
+        """
         workloads = [p.name for p in self._experiment.programs]
         planned = make_blocks(
             workloads, labels, rounds, seed=self._experiment.settings.seed, stage=stage, first_index=len(self._blocks)
@@ -44,7 +47,7 @@ class Plan:
         self._blocks[block.index] = (block, status)
 
     def due(self, stage: str | None = None) -> list[Block]:
-        """Planned blocks of the stage (or of all) in the order they run: as planned, repeated ones at the end of their round.
+        """Planned blocks of the stage (or of all) in the order they run; repeated ones at the end of their round.
 
         What tripped a guard may be over by then.
         """

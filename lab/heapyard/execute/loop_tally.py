@@ -1,4 +1,4 @@
-"""What an experiment has learned while it runs, rebuilt from the journal on resumption: durations, failures, the pilot's times."""
+"""What an experiment has learned so far: durations, failures, the pilot's times; rebuilt when it is resumed."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Tally:
         return sum(self.typical(block.workload, label) for label in block.order if label not in out)
 
     def log_times(self, workload: str, blocks: Iterable[int]) -> list[list[float]]:
-        """ln(wall) of the given blocks x treatments that never failed there; only complete blocks, labels in plan order."""
+        """ln(wall), complete ones of the given blocks x treatments that never failed there, in plan order."""
         failed = {label for w, label in self.failures() if w == workload}
         labels = [t.label for t in self._experiment.treatments if t.label not in failed]
         walls: dict[int, dict[str, float]] = {index: {} for index in blocks}

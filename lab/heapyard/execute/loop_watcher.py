@@ -9,7 +9,10 @@ from ..model.experiment import Block, TrialOutcome
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where the experiment stands as a trial begins. `remaining`: expected seconds to the end, from the medians so far."""
+    """Where the experiment stands as a trial begins.
+
+    `remaining`: expected seconds to the end, from the medians so far.
+    """
 
     block: Block
     position: int

@@ -27,11 +27,13 @@ class Answered(Protocol):
 def wrong_answers(
     trials: Iterable[Answered], programs: Iterable[Program], reference: Collection[str]
 ) -> dict[int, str]:
-    """Trials that ended well but with a wrong answer: id -> sentence. `reference`: labels of the baseline and its control.
+    """Trials that ended well but with a wrong answer: id -> sentence.
+
+    `reference`: labels of the baseline and its control.
 
     Concerns programs whose answer must be "consistent". Once two launches of the reference have given one and the same
-    answer and none another, a different one is wrong; a program that contradicts itself under the baseline
-    proves nothing and is not judged. O(trials).
+    answer and none another, a different one is wrong; a program that contradicts itself under the baseline proves
+    nothing and is not judged. O(trials).
     """
     judged = {p.name for p in programs if p.answer.output == "consistent"}
     answered = [t for t in trials if t.status == "ok" and t.answer and t.workload in judged]

@@ -15,7 +15,10 @@ INTERRUPTED, RESUMED, BUDGET = "interrupted", "resumed", "budget used up"
 
 
 class Journal(Protocol):
-    """A growing record. Every call is durable when it returns: a killed experiment loses at most the trial in flight."""
+    """A growing record.
+
+    Every call is durable when it returns: a killed experiment loses at most the trial in flight.
+    """
 
     @property
     def experiment(self) -> Experiment: ...

@@ -1,4 +1,7 @@
-"""Model objects as JSON and back. Fields a stored object lacks take their default; fields it has too many are ignored."""
+"""Model objects as JSON and back.
+
+Fields a stored object lacks take their default; fields it has too many are ignored.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ def encode(thing: object) -> str:
 
 
 def decode(kind: type[T], text: str) -> T:
-    """The object of class `kind` that `encode` gave as `text`. TypeError or ValueError when the text is of another shape."""
+    """The object of class `kind` that `encode` gave as `text`.
+
+    TypeError or ValueError when the text is of another shape.
+    """
     return _build(kind, json.loads(text))
 
 

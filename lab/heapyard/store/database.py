@@ -40,7 +40,8 @@ def create(path: Path) -> sqlite3.Connection:
     """A new file with the schema, ready to be written. HeapyardError when that is not possible."""
     with explained(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
-        # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last commits.
+        # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last
+        # commits.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")

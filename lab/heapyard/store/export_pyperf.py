@@ -19,8 +19,8 @@ _UNITS = {"s": "second", "B": "byte", "1": "integer"}
 def write_pyperf(record: Record, out: TextIO, treatment: str | None = None) -> None:
     """A suite of one benchmark per workload, treatment and metric; every trial is a run of one value. O(rows).
 
-    With `treatment` only that one, so that names do not hold it. HeapyardError when nothing was counted. Zeros are left out:
-    pyperf demands positive values.
+    With `treatment` only that one, so that names do not hold it. HeapyardError when nothing was counted. Zeros are left
+    out: pyperf demands positive values.
     """
     found: dict[tuple[str, str, str], list[TrialRecord]] = defaultdict(list)
     for trial in record.trials:

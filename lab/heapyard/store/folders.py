@@ -1,4 +1,4 @@
-"""Experiments on disk: one folder each, named so that a person can type it, found by any unambiguous part of the name."""
+"""Experiments on disk: one folder each, under a name that a person can type, found by any unambiguous part of it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from .database import FILE_NAME
 LAST = "last"
 
 _WORDS = """
-ant auk bat bee boar bream carp cat clam cod colt cow crab crane crow cub deer dingo dodo dog dove duck eagle eel elk emu ewe
-falcon fawn finch fish flea fly fox frog gecko gnat gnu goat goose grouse gull hare hawk hen heron hippo hog horse hound ibex
-ibis jackal jay kite kiwi koala lamb lark lemur lion llama lynx mink mole moose moth mouse mule newt okapi orca oryx otter owl
-ox panda perch pike pig pony puma quail ram rat raven ray robin rook seal shark sheep shrew skunk sloth slug snail snake sole
-squid stag stoat stork swan tapir tiger toad trout tuna turtle viper vole wasp whale wolf wombat worm wren yak zebra
+ant auk bat bee boar bream carp cat clam cod colt cow crab crane crow cub deer dingo dodo dog dove duck eagle
+eel elk emu ewe falcon fawn finch fish flea fly fox frog gecko gnat gnu goat goose grouse gull hare hawk hen
+heron hippo hog horse hound ibex ibis jackal jay kite kiwi koala lamb lark lemur lion llama lynx mink mole moose
+moth mouse mule newt okapi orca oryx otter owl ox panda perch pike pig pony puma quail ram rat raven ray robin
+rook seal shark sheep shrew skunk sloth slug snail snake sole squid stag stoat stork swan tapir tiger toad trout
+tuna turtle viper vole wasp whale wolf wombat worm wren yak zebra
 """.split()
 
 
@@ -64,7 +65,7 @@ def experiment_folders(parent: Path | None = None) -> list[Path]:
 
 
 def find_folder(reference: str, parent: Path | None = None) -> Path:
-    """The folder of the experiment that `reference` names: a path, `last`, an id, or a beginning or the last word of one.
+    """The folder of an experiment, named by a path, `last`, its id, or the beginning or the last word of its id.
 
     UsageError when there is none, or more than one.
     """

@@ -23,8 +23,8 @@ from .series import write_series
 class StoredJournal:
     """The journal of one experiment in its folder; see model.journal.Journal. Made by `create` and `reopen`.
 
-    A context manager: leaving it closes the file and lets go of the experiment's lock. Errors of the disk are HeapyardErrors;
-    what was written before stays readable, and the experiment can be resumed.
+    A context manager: leaving it closes the file and lets go of the experiment's lock. Errors of the disk are
+    HeapyardErrors; what was written before stays readable, and the experiment can be resumed.
     """
 
     def __init__(self, folder: Path, connection: sqlite3.Connection, lock: ExperimentLock):
@@ -85,7 +85,8 @@ class StoredJournal:
         with self._transaction() as run:
             run("UPDATE block SET status = 'started' WHERE id = ? AND status = 'planned'", (block.index,))
             found = run(
-                "UPDATE trial SET status = 'started', started = ? WHERE block = ? AND position = ? AND status = 'planned' "
+                "UPDATE trial SET status = 'started', started = ? "
+                "WHERE block = ? AND position = ? AND status = 'planned' "
                 "RETURNING id",
                 (self.elapsed(), block.index, position),
             ).fetchone()
@@ -103,8 +104,9 @@ class StoredJournal:
             raise HeapyardError(f"{self.folder}: the trial's series cannot be stored ({error.strerror})") from None
         with self._transaction() as run:
             run(
-                "UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, signal = ?, "
-                "failure = ?, reason = ?, stderr_tail = ?, guards_json = ?, tripped_json = ?, detail_json = ?, series = ? "
+                "UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, "
+                "signal = ?, failure = ?, reason = ?, stderr_tail = ?, guards_json = ?, tripped_json = ?, "
+                "detail_json = ?, series = ? "
                 "WHERE id = ?",
                 (
                     outcome.status,
@@ -173,7 +175,10 @@ class StoredJournal:
 
 
 def create(experiment: Experiment, parent: Path | None = None) -> StoredJournal:
-    """A new experiment under `parent` (default: the results folder), its request stored. HeapyardError when it cannot be."""
+    """A new experiment under `parent` (default: the results folder), its request stored.
+
+    HeapyardError when it cannot be.
+    """
     folder = new_folder(parent)
     lock = ExperimentLock(folder)
     path = folder / database.FILE_NAME

@@ -1,4 +1,7 @@
-"""Never two experiments at once: one lock for the machine, one per experiment. Both vanish with the process that holds them."""
+"""Never two experiments at once: one lock for the machine, one per experiment.
+
+Both vanish with the process that holds them.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,10 @@ class MachineLock:
 
 
 class ExperimentLock:
-    """Held by the process that carries out an experiment: a lock on its folder. HeapyardError when another one has it."""
+    """Held by the process that carries out an experiment: a lock on its folder.
+
+    HeapyardError when another one has it.
+    """
 
     def __init__(self, folder: Path):
         self._file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

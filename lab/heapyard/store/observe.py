@@ -32,7 +32,10 @@ def observations_of(experiment: Experiment, trials: Sequence[TrialRecord]) -> Ob
 
 
 def failures_of(trials: Sequence[TrialRecord]) -> tuple[Failure, ...]:
-    """Every treatment with a failed trial, in repeated blocks too: a crash is a crash. The commonest kind stands for all."""
+    """Every treatment with a failed trial, in repeated blocks too: a crash is a crash.
+
+    The commonest kind stands for all.
+    """
     attempted: Counter[tuple[str, str]] = Counter()
     failed: dict[tuple[str, str], list[TrialRecord]] = defaultdict(list)
     for trial in trials:

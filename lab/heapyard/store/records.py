@@ -20,7 +20,9 @@ from .observe import observations_of
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One line of the list of experiments. `problem` says why an experiment cannot be read; the other fields are then empty.
+    """One line of the list of experiments.
+
+    `problem` says why an experiment cannot be read; the other fields are then empty.
 
     `done` and `planned` count blocks, the warm-up apart.
     """
@@ -40,7 +42,10 @@ class Listed:
 
 
 def load_record(reference: str | Path, parent: Path | None = None) -> Record:
-    """Everything known of one experiment, while it runs too. HeapyardError in one sentence when it cannot be read. O(file)."""
+    """Everything known of one experiment, while it runs too.
+
+    HeapyardError in one sentence when it cannot be read. O(file).
+    """
     folder = reference if isinstance(reference, Path) else find_folder(reference, parent)
     with _reading(folder) as connection:
         # One read transaction: a writer may add trials meanwhile, and the parts of a record must agree.
@@ -81,7 +86,10 @@ def latest(parent: Path | None = None) -> Record:
 
 
 def list_records(parent: Path | None = None) -> list[Listed]:
-    """Every experiment of the results folder, newest first; damaged ones are listed with their problem. O(experiments)."""
+    """Every experiment of the results folder, newest first; damaged ones are listed with their problem.
+
+    O(experiments).
+    """
     return [_listed(folder) for folder in experiment_folders(parent)]
 
 

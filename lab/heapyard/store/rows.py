@@ -91,7 +91,8 @@ def read_trials(connection: sqlite3.Connection) -> tuple[TrialRecord, ...]:
         metrics[row["trial"]][row["metric"]] = row["value"]
     query = (
         "SELECT trial.*, block.attempt, block.stage, block.workload, block.status AS block_status "
-        "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' ORDER BY trial.started, trial.id"
+        "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' "
+        "ORDER BY trial.started, trial.id"
     )
     trials = [_trial(row, _in_display_order(metrics.get(row["id"], {}))) for row in connection.execute(query)]
     programs = [decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program")]

@@ -1,4 +1,4 @@
-"""Memory over time of one trial: a small zstd file named by the SHA-256 of its content, so that equal series are one file."""
+"""Memory over time of one trial: a zstd file named by the SHA-256 of its content, so that equal ones are one file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def write_series(folder: Path, series: Iterable[tuple[float, int, int]]) -> str:
 
 
 def read_series(folder: Path, name: str) -> Series:
-    """The rows of the series `name`; HeapyardError when the file is missing, damaged or not what its name says. O(rows)."""
+    """The rows of the series `name`.
+
+    HeapyardError when the file is missing, damaged or not what its name says. O(rows).
+    """
     import zstandard
 
     path = _path(folder, name)
