@@ -2,9 +2,10 @@
 
     python programs/measure.py [--launches N] [--record-answers] [NAME...]
 
-Wall time (median) and peak RSS (largest) of N launches; calls of malloc and bytes asked for from one more launch, served by a
-library that counts. With --record-answers the digests of reproducible answers are written into the programs' files.
-Needs the lab's Python environment and the native parts. The table says how much work a program is; it compares nothing.
+Wall time (median) and peak RSS (largest) of N launches; calls of malloc and bytes asked for from one more launch,
+served by a library that counts. With --record-answers the digests of reproducible answers are written into the
+programs' files. Needs the lab's Python environment and the native parts. The table says how much work a program is;
+it compares nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Failed(Exception):
 
 def launch(program: Program, allocator: Allocator) -> TrialOutcome:
     # Answers are judged here: a program being recorded has no right one yet.
-    program = replace(program, answer=replace(program.answer, output="consistent" if program.answer.output == "same" else program.answer.output))
+    if program.answer.output == "same":
+        program = replace(program, answer=replace(program.answer, output="consistent"))
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_trial(program, Treatment(allocator.name, allocator), Settings(), pad=0, folder=Path(folder))
     if outcome.status != "ok":
@@ -53,7 +55,8 @@ def measure(program: Program, launches: int) -> tuple[dict[str, float], set[str]
     glibc = find_allocators(["glibc"])[0]
     outcomes = [launch(program, glibc) for _ in range(launches)]
     with tempfile.NamedTemporaryFile() as counts:
-        counter = Allocator("counter", "", "", places.native("libcount_mallocs.so"), env={"COUNT_MALLOCS_FILE": counts.name})
+        library = places.native("libcount_mallocs.so")
+        counter = Allocator("counter", "", "", library, env={"COUNT_MALLOCS_FILE": counts.name})
         outcomes.append(launch(program, counter))
         rows = [tuple(map(int, line.split())) for line in Path(counts.name).read_text().splitlines()]
     facts = {
@@ -79,9 +82,10 @@ def write_table(measured: dict[str, dict[str, dict[str, float]]], launches: int)
     for name, sizes in sorted(measured.items()):
         for size, f in sizes.items():
             mean = f["malloc_bytes"] / f["mallocs"] if f["mallocs"] else 0
-            rows.append(f"| {name} | {size} | {f['wall']:.2f} s | {f['peak_rss'] / 2**20:.0f} MiB | {f['mallocs']:,} | {mean:,.0f} B |")
-    about = (f"Measured by programs/measure.py under glibc {platform.libc_ver()[1]}, Python {platform.python_version()}, "
-             f"{os.cpu_count()} cores: median wall time of {launches} launches, largest peak RSS.")
+            cells = (f"{f['wall']:.2f} s", f"{f['peak_rss'] / 2**20:.0f} MiB", f"{f['mallocs']:,}", f"{mean:,.0f} B")
+            rows.append(f"| {name} | {size} | {' | '.join(cells)} |")
+    about = (f"Measured by programs/measure.py under glibc {platform.libc_ver()[1]} on {os.cpu_count()} cores: "
+             f"median wall time of {launches} launches, largest peak RSS.")
     text = TABLE.read_text()
     begin, end = "<!-- measured: begin -->\n", "<!-- measured: end -->"
     before, rest = text.split(begin)
@@ -110,7 +114,8 @@ def main() -> None:
                 failed = True
                 continue
             measured.setdefault(name, {})[size] = facts
-            print(f"{name:8} {size:6} {facts['wall']:6.2f} s {facts['peak_rss'] / 2**20:6.0f} MiB {facts['mallocs']:>12,} mallocs", flush=True)
+            memory = f"{facts['peak_rss'] / 2**20:6.0f} MiB"
+            print(f"{name:8} {size:6} {facts['wall']:6.2f} s {memory} {facts['mallocs']:>12,} mallocs", flush=True)
     MEASURED.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n")
     write_table(measured, wanted.launches)
     sys.exit(failed)

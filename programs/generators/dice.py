@@ -14,7 +14,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_ONSETS = ("b", "br", "c", "ch", "d", "dr", "f", "g", "gr", "h", "j", "k", "l", "m", "n", "p", "pl", "r", "s", "st", "t", "tr", "v", "w")
+_ONSETS = tuple("b br c ch d dr f g gr h j k l m n p pl r s st t tr v w".split())
 _VOWELS = ("a", "e", "i", "o", "u", "ai", "ea", "ou")
 _CODAS = ("", "", "l", "m", "n", "r", "s", "t", "nd", "st")
 
@@ -38,12 +38,12 @@ class Dice:
 
     def word(self) -> str:
         """A pronounceable word of one to four syllables."""
-        syllables = (self.choice(_ONSETS) + self.choice(_VOWELS) + self.choice(_CODAS) for _ in range(self.between(1, 4)))
-        return "".join(syllables)
+        count = self.between(1, 4)
+        return "".join(self.choice(part) for _ in range(count) for part in (_ONSETS, _VOWELS, _CODAS))
 
 
 class Vocabulary:
-    """Distinct words used as often as words of a language are: the n-th about 1/n as often as the first (Zipf's law)."""
+    """Distinct words, used as often as words of a language: the n-th about 1/n as often as the first (Zipf's law)."""
 
     def __init__(self, dice: Dice, size: int):
         self._dice = dice

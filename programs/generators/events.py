@@ -5,6 +5,10 @@ import json
 from dice import Dice, Vocabulary, parameters
 
 
+def step(dice: Dice, vocabulary: Vocabulary) -> dict[str, int | str]:
+    return {"at": dice.below(100_000), "bytes": dice.below(1 << 20), "text": vocabulary.text(dice.between(2, 9))}
+
+
 def main() -> None:
     wanted = parameters(__doc__, seed=1, events=5000)
     dice = Dice(wanted.seed)
@@ -15,8 +19,7 @@ def main() -> None:
                 "id": number,
                 "user": {"name": vocabulary.word(), "town": vocabulary.word().title(), "age": dice.between(18, 90)},
                 "tags": sorted({vocabulary.word() for _ in range(dice.between(0, 6))}),
-                "steps": [{"at": dice.below(100_000), "bytes": dice.below(1 << 20), "text": vocabulary.text(dice.between(2, 9))}
-                          for _ in range(dice.between(1, 7))],
+                "steps": [step(dice, vocabulary) for _ in range(dice.between(1, 7))],
                 "ok": dice.random() < 0.9,
                 "note": vocabulary.text(8) if dice.random() < 0.3 else None,
             }

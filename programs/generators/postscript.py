@@ -1,4 +1,4 @@
-"""pages.ps: a report of many pages with text, curves, gradients, clipped patterns and an image; no page resembles another."""
+"""pages.ps: a report of many pages with text, curves, clipped gradients and an image; no page resembles another."""
 
 from dice import Dice, Vocabulary, parameters
 
@@ -36,9 +36,9 @@ def page(number: int, dice: Dice, vocabulary: Vocabulary) -> str:
     lines.append("gsave newpath 330 250 moveto")
     for _ in range(dice.between(20, 60)):
         lines.append(" ".join(str(dice.between(lo, hi)) for lo, hi in ((320, 560), (220, 400)) * 3) + " curveto")
-    lines.append("closepath eoclip << /ShadingType 2 /ColorSpace /DeviceRGB /Coords [320 220 560 400] /Function << /FunctionType 2")
-    colours = " ".join(f"{dice.random():.2f}" for _ in range(6)).split()
-    lines.append(f"/Domain [0 1] /C0 [{' '.join(colours[:3])}] /C1 [{' '.join(colours[3:])}] /N 1 >> >> shfill grestore")
+    lines.append("closepath eoclip << /ShadingType 2 /ColorSpace /DeviceRGB /Coords [320 220 560 400]")
+    first, second = (" ".join(f"{dice.random():.2f}" for _ in range(3)) for _ in range(2))
+    lines.append(f"/Function << /FunctionType 2 /Domain [0 1] /C0 [{first}] /C1 [{second}] /N 1 >> >> shfill grestore")
     side = 32
     pixels = "".join(f"{dice.below(256):02x}" for _ in range(side * side))
     lines.append(f"gsave 480 660 translate 80 80 scale {side} {side} 8 [{side} 0 0 -{side} 0 {side}] "

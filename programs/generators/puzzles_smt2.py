@@ -1,4 +1,4 @@
-"""puzzles.smt2: three kinds of questions to an SMT solver, each in its own scope, all over whole numbers or bit vectors.
+"""puzzles.smt2: three kinds of questions to an SMT solver, each in its own scope, over whole numbers or bit vectors.
 
 Schedules (jobs of ordered steps on shared machines, done by a deadline), inversions of a small mixing function on bit
 vectors, and chains of array writes whose reads must agree.
@@ -59,7 +59,8 @@ def arrays(dice: Dice, writes: int) -> list[str]:
 
 
 def main() -> None:
-    wanted = parameters(__doc__, seed=1, schedules=3, jobs=6, machines=5, inversions=3, width=14, rounds=3, arrays=2, writes=12)
+    wanted = parameters(__doc__, seed=1, schedules=3, jobs=6, machines=5, inversions=3, width=14, rounds=3, arrays=2,
+                        writes=12)
     dice = Dice(wanted.seed)
     questions = [schedule(dice, wanted.jobs, wanted.machines) for _ in range(wanted.schedules)]
     questions += [inversion(dice, wanted.width, wanted.rounds) for _ in range(wanted.inversions)]

@@ -1,6 +1,6 @@
 """repository.git: a bare Git repository whose history is fixed: names, dates and contents come from the seed.
 
-Needs git itself; the pack it writes is the same for the same version of git, the commits are the same for every version.
+Needs git itself; its pack is the same for the same version of git, its commits are the same for every version.
 """
 
 import os
@@ -33,7 +33,7 @@ def history(dice: Dice, files: int, commits: int) -> str:
     vocabulary = Vocabulary(dice, 3000)
     tree = {f"{vocabulary.words[i % 17]}/{vocabulary.words[100 + i]}.txt":
             [vocabulary.text(dice.between(2, 10)) for _ in range(dice.between(30, 200))] for i in range(files)}
-    people = [f"{vocabulary.word().title()} {vocabulary.word().title()} <{vocabulary.word()}@example.org>" for _ in range(12)]
+    people = [f"{vocabulary.text(2).title()} <{vocabulary.word()}@example.org>" for _ in range(12)]
     stream = []
     for number in range(commits):
         stream.append(f"commit refs/heads/main\ncommitter {dice.choice(people)} {_EPOCH + number * 3600} +0000\n"
@@ -61,7 +61,8 @@ def git(*arguments: str, text: str = "") -> None:
 def main() -> None:
     wanted = parameters(__doc__, seed=1, files=200, commits=600)
     git("init", "--quiet", "--bare", "--template=", "--initial-branch=main", "repository.git")
-    git("--git-dir=repository.git", "fast-import", "--quiet", "--done", text=history(Dice(wanted.seed), wanted.files, wanted.commits) + "done\n")
+    stream = history(Dice(wanted.seed), wanted.files, wanted.commits) + "done\n"
+    git("--git-dir=repository.git", "fast-import", "--quiet", "--done", text=stream)
 
 
 if __name__ == "__main__":

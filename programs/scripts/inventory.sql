@@ -1,12 +1,15 @@
--- A database in memory, filled from recursive queries with a linear congruential sequence, so that every run sees the same rows.
+-- A database in memory, filled from recursive queries with a linear congruential sequence: every run sees the same rows.
 CREATE TABLE article(id INTEGER PRIMARY KEY, name TEXT NOT NULL, class INTEGER NOT NULL, cents INTEGER NOT NULL);
-CREATE TABLE sale(id INTEGER PRIMARY KEY, article INTEGER NOT NULL REFERENCES article, day INTEGER NOT NULL, count INTEGER NOT NULL, note TEXT);
+CREATE TABLE sale(id INTEGER PRIMARY KEY, article INTEGER NOT NULL REFERENCES article, day INTEGER NOT NULL,
+  count INTEGER NOT NULL, note TEXT);
 
 BEGIN;
 WITH RECURSIVE dice(n, x) AS (
   SELECT 1, 12345 UNION ALL SELECT n + 1, (x * 1103515245 + 12345) % 2147483648 FROM dice WHERE n < :rows / 20
 )
-INSERT INTO article SELECT n, printf('%s-%05d', substr('alphabetagammadeltaepsilonzeta', 1 + x % 20, 8), n), x / 7 % 50, 100 + x % 99900 FROM dice;
+INSERT INTO article
+  SELECT n, printf('%s-%05d', substr('alphabetagammadeltaepsilonzeta', 1 + x % 20, 8), n), x / 7 % 50, 100 + x % 99900
+  FROM dice;
 
 WITH RECURSIVE dice(n, x) AS (
   SELECT 1, 54321 UNION ALL SELECT n + 1, (x * 1103515245 + 12345) % 2147483648 FROM dice WHERE n < :rows
@@ -18,7 +21,8 @@ COMMIT;
 CREATE INDEX sale_by_article ON sale(article, day);
 CREATE INDEX sale_by_note ON sale(note) WHERE note IS NOT NULL;
 
-SELECT class, count(*), sum(count * cents), max(length(note)) FROM sale JOIN article ON article.id = sale.article GROUP BY class ORDER BY class;
+SELECT class, count(*), sum(count * cents), max(length(note))
+  FROM sale JOIN article ON article.id = sale.article GROUP BY class ORDER BY class;
 SELECT day / 30 AS month, sum(count), group_concat(DISTINCT substr(name, 1, 4))
   FROM sale JOIN article ON article.id = sale.article GROUP BY month ORDER BY month;
 
@@ -34,4 +38,5 @@ CREATE TABLE word AS
   ) SELECT id, head FROM part WHERE head <> '';
 SELECT head, count(*) AS times FROM word GROUP BY head ORDER BY times DESC, head LIMIT 20;
 SELECT count(*), sum(count), sum(length(note)) FROM sale;
-SELECT a.id, b.id FROM sale a JOIN sale b ON b.article = a.article AND b.day = a.day AND b.id > a.id ORDER BY a.id, b.id LIMIT 25;
+SELECT a.id, b.id FROM sale a JOIN sale b ON b.article = a.article AND b.day = a.day AND b.id > a.id
+  ORDER BY a.id, b.id LIMIT 25;

@@ -25,7 +25,9 @@ def make_orders(dice, count)
 end
 
 def render(order)
-  rows = order.items.map { |item| format('<tr><td>%s</td><td>%d.%02d</td></tr>', item.name.capitalize, *item.cents.divmod(100)) }
+  rows = order.items.map do |item|
+    format('<tr><td>%s</td><td>%d.%02d</td></tr>', item.name.capitalize, *item.cents.divmod(100))
+  end
   "<h2>#{order.customer}</h2><table>#{rows.join("\n")}</table><p>#{order.note.strip.gsub('please', 'PLEASE')}</p>"
 end
 
@@ -40,7 +42,8 @@ rounds.times do
   words = pages.join("\n").scan(/[A-Za-z]+/).map(&:downcase).tally
   kept << [pages.each_slice(3).map(&:first), by_customer]
   kept.shift if kept.size > 2
-  sums = [totals.values.sum, totals.size, tags.values.max, words.size, words.sum { |word, times| word.size * times }, pages.sum(&:bytesize)]
+  letters = words.sum { |word, times| word.size * times }
+  sums = [totals.values.sum, totals.size, tags.values.max, words.size, letters, pages.sum(&:bytesize)]
   checksum = sums.reduce(checksum) { |sum, number| (sum * 31 + number) % 4_294_967_291 }
 end
 puts "#{rounds} rounds, checksum #{checksum}"

@@ -1,4 +1,4 @@
-// Work for a C++ compiler: compile-time lists and sorting, expression templates, variants and a parser run by constexpr.
+// Work for a C++ compiler: compile-time lists and sorting, expression templates, variants, a parser run by constexpr.
 // WIDTH (a whole number up to a few hundred) says how many distinct instantiations each part asks for.
 // With LIBRARY defined the standard library's containers and variants are instantiated as well.
 #include <array>
@@ -192,15 +192,19 @@ template <int Tag>
 std::size_t exercise(std::string_view text) {
   std::map<Key<Tag>, std::vector<std::unique_ptr<std::pair<int, Key<Tag>>>>> shelves;
   for (std::size_t i = 0; i + 2 < text.size(); ++i) {
-    auto item = std::make_unique<std::pair<int, Key<Tag>>>(static_cast<int>(i), Key<Tag>{std::string(text.substr(i, 3))});
+    Key<Tag> key{std::string(text.substr(i, 3))};
+    auto item = std::make_unique<std::pair<int, Key<Tag>>>(static_cast<int>(i), std::move(key));
     shelves[item->second].push_back(std::move(item));
   }
   std::unordered_map<std::string, std::function<std::size_t(std::size_t)>> rules;
-  for (const auto& [key, items] : shelves) rules[key.text] = [size = items.size()](std::size_t n) { return n * size + Tag; };
+  for (const auto& [key, items] : shelves) {
+    rules[key.text] = [size = items.size()](std::size_t n) { return n * size + Tag; };
+  }
   std::vector<std::tuple<std::size_t, std::string>> order;
   for (const auto& [word, rule] : rules) order.emplace_back(rule(word.size()), word);
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
-  return std::accumulate(order.begin(), order.end(), std::size_t{}, [](std::size_t sum, const auto& row) { return sum + std::get<0>(row); });
+  const auto add = [](std::size_t sum, const auto& row) { return sum + std::get<0>(row); };
+  return std::accumulate(order.begin(), order.end(), std::size_t{}, add);
 }
 
 template <int... Tag>

@@ -1,4 +1,4 @@
-"""What many Python services do all day: parse, build objects, index, transform, serialise, throw away. Prints checksums.
+"""What many Python services do all day: parse, build objects, index, transform, serialise, throw away.
 
     python3 workload.py ROUNDS RECORDS
 """
@@ -36,7 +36,9 @@ def make_customers(dice, count):
 
 
 def to_json(customers):
-    rows = [{"id": c.number, "name": c.name, "scores": c.scores, "friends": [f.number for f in c.friends]} for c in customers]
+    rows = []
+    for c in customers:
+        rows.append({"id": c.number, "name": c.name, "scores": c.scores, "friends": [f.number for f in c.friends]})
     return json.dumps(rows)
 
 

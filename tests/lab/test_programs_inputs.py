@@ -33,14 +33,15 @@ def state(tmp_path, monkeypatch):
 
 
 def contents(folder: Path) -> dict[str, str]:
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.rglob("*") if p.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def generate(generator: str, folder: Path, hash_seed: str) -> dict[str, str]:
     folder.mkdir()
     arguments = [word for name, value in SMALL[generator].items() for word in (f"--{name}", str(value))]
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    subprocess.run([sys.executable, "-s", "-B", generators() / f"{generator}.py", *arguments], cwd=folder, env=environment, check=True)
+    command = [sys.executable, "-s", "-B", generators() / f"{generator}.py", *arguments]
+    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONHASHSEED": hash_seed}, check=True)
     return contents(folder)
 
 
@@ -110,7 +111,7 @@ def test_the_key_depends_on_generator_and_options_not_on_their_order():
 def test_mistakes_are_told_in_one_sentence(state):
     with pytest.raises(UsageError, match="there is no generator 'corpse'"):
         ensure_input("corpse", {}, print)
-    with pytest.raises(HeapyardError, match="generator of the input corpus failed: .*unrecognized arguments: --pages 3"):
+    with pytest.raises(HeapyardError, match="generator of the input corpus failed: .*arguments: --pages 3"):
         ensure_input("corpus", {"pages": 3}, lambda line: None)
     assert [path.name for path in places.inputs().iterdir() if not path.name.startswith(".")] == []
 

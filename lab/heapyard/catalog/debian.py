@@ -1,6 +1,6 @@
 """Packages of Debian and Ubuntu: which are missing, and installing them through apt as root or with sudo.
 
-A package is written as its name, or as alternatives `a|b` of which any one will do (a library renamed between releases).
+A package is written as its name, or as alternatives `a|b` of which any one will do (names change between releases).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INSTALL = ("apt-get", "-o", "DPkg::Lock::Timeout=600", "install", "--yes", "--n
 
 
 def missing(packages: Iterable[str]) -> list[str]:
-    """Those of `packages` of which no alternative is installed, in order. One dpkg-query; all of them where there is no dpkg."""
+    """Those of `packages` of which no alternative is installed, in order; all if there is no dpkg. One dpkg-query."""
     wanted = list(dict.fromkeys(packages))
     installed = _installed_versions(name for entry in wanted for name in entry.split("|"))
     return [entry for entry in wanted if not any(name in installed for name in entry.split("|"))]
@@ -40,10 +40,10 @@ def install_command(packages: Iterable[str]) -> str:
 
 
 def install(packages: Sequence[str], report: Report) -> None:
-    """Install those of `packages` that are missing; `report` gets a line per step. What can be had is installed in any case.
+    """Install those of `packages` that are missing; `report` gets a line per step. What can be had is always installed.
 
-    SetupError with the one command to run when neither root nor sudo is at hand; when the release carries no such package;
-    or when apt fails (with apt's own reason).
+    SetupError with the one command to run when neither root nor sudo is at hand; when the release carries no such
+    package; or when apt fails (with apt's own reason).
     """
     needed = missing(packages)
     if not needed:
@@ -65,7 +65,8 @@ def install(packages: Sequence[str], report: Report) -> None:
             _run([*privilege, "apt-get", "update"])
             failure = _run([*privilege, *_INSTALL, *chosen])
         if failure:
-            raise SetupError(f"apt-get could not install {' '.join(chosen)}: {failure}", remedy=f"Run: {install_command(needed)}")
+            raise SetupError(f"apt-get could not install {' '.join(chosen)}: {failure}",
+                             remedy=f"Run: {install_command(needed)}")
     absent = [entry for entry in needed if entry not in candidates]
     if absent:
         raise SetupError(f"this distribution has no package {_in_words(absent)}")
@@ -80,7 +81,7 @@ def _installed_versions(names: Iterable[str]) -> dict[str, str]:
         return {}
     query = ["dpkg-query", "-W", "-f=${db:Status-Status} ${Package} ${Version}\n", *dict.fromkeys(names)]
     rows = (line.split() for line in _output(query).splitlines())
-    return {row[1]: row[2] for row in rows if row[0] == "installed"}  # others, such as "not-installed", carry no version
+    return {row[1]: row[2] for row in rows if row[0] == "installed"}  # others may carry no version
 
 
 def _candidates(packages: Iterable[str]) -> dict[str, str]:
@@ -120,8 +121,8 @@ def _run(command: list[str]) -> str:
     """Run one apt command; "" if it succeeded, else its reason in one line."""
     quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1"]
     split = 1 if command[0].endswith("sudo") else 0
-    done = subprocess.run([*command[:split], *quiet, *command[split:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, env=_environment())
+    done = subprocess.run([*command[:split], *quiet, *command[split:]], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment())
     if done.returncode == 0:
         return ""
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]

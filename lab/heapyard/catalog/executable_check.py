@@ -1,4 +1,4 @@
-"""Can this file be launched with an allocator injected? Every reason why not is one sentence and, if there is one, a remedy."""
+"""Can this file be launched with an allocator injected? Every reason why not is one sentence, with a remedy if any."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def _content_flaw(path: Path, depth: int) -> Flaw | None:
         return f"'{path}' is neither an ELF program nor a script that begins with #!", None
     bits, machine = own_machine()
     if (facts.bits, facts.machine) != (bits, machine):
-        return f"'{path}' is a {facts.bits}-bit {facts.machine} program; the allocators here are {bits}-bit {machine}", None
+        theirs = f"{facts.bits}-bit {facts.machine}"
+        return f"'{path}' is a {theirs} program; the allocators here are {bits}-bit {machine}", None
     if facts.static:
         return f"'{path}' is statically linked: no allocator can be injected into it", "Link it dynamically."
     if not facts.interpreter:
@@ -79,7 +80,8 @@ def _content_flaw(path: Path, depth: int) -> Flaw | None:
 def _script_flaw(path: Path, head: bytes, depth: int) -> Flaw | None:
     line = head[2:].split(b"\n", 1)[0]
     if line.endswith(b"\r"):
-        return f"'{path}' has Windows line ends, so its interpreter is not found", f"Run: sed -i 's/\\r$//' {shlex.quote(str(path))}"
+        remedy = f"Run: sed -i 's/\\r$//' {shlex.quote(str(path))}"
+        return f"'{path}' has Windows line ends, so its interpreter is not found", remedy
     words = line.decode(errors="replace").split(maxsplit=1)
     if not words:
         return f"'{path}' begins with #! but names no interpreter", None

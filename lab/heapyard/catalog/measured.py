@@ -1,4 +1,4 @@
-"""How much work each program of the catalog is, as programs/measure.py once measured it under glibc; for orientation only."""
+"""How much work each program of the catalog is, as programs/measure.py once measured it under glibc."""
 
 from __future__ import annotations
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from ..model.program import Answer, Server
 from .toml_file import TomlTable
 
 Area = Literal["compiler", "documents", "interpreter", "database", "server", "solver", "text", "tool", "threads", "own"]
-AREAS: tuple[str, ...] = ("compiler", "documents", "interpreter", "database", "server", "solver", "text", "tool", "threads", "own")
+AREAS: tuple[str, ...] = get_args(Area)
 
 # Replaced when the program is prepared; {dir} and {port} only at each trial.
 PLACES = ("input", "programs", "bin")
@@ -35,8 +35,8 @@ class Size:
 class ProgramCard:
     """A program of the catalog before it is prepared; commands still hold placeholders.
 
-    `quick` marks the balanced default set. `status` "available": its packages can be installed; "unavailable": `reason` says
-    what is missing.
+    `quick` marks the balanced default set. `status` "available": its packages can be installed; "unavailable": `reason`
+    says what is missing.
     """
 
     name: str
@@ -180,5 +180,6 @@ def _check_placeholders(table: TomlTable, field_name: str, strings: Iterable[str
     known = {*PLACES, *LATER, *size.values}
     for name in (name for text in strings for name in _PLACEHOLDER.findall(text)):
         if name not in known:
-            known_names = ", ".join(f"{{{known_name}}}" for known_name in sorted(known))
-            table.fail(field_name, f"has a placeholder {{{name}}} that size {size.name} does not know; known are {known_names}")
+            names = ", ".join(f"{{{known_name}}}" for known_name in sorted(known))
+            problem = f"has a placeholder {{{name}}} that size {size.name} does not know"
+            table.fail(field_name, f"{problem}; known are {names}")

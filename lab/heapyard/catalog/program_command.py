@@ -16,12 +16,13 @@ from .executable_check import executable_flaw
 _RESERVED = ("LD_PRELOAD", "GLIBC_TUNABLES")
 
 
-def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env: Mapping[str, str] = {}, cwd: Path | None = None,
-                         name: str | None = None, expect_exit: int = 0, check: Literal["exit", "output"] = "output") -> Program:
+def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env: Mapping[str, str] = {},
+                         cwd: Path | None = None, name: str | None = None, expect_exit: int = 0,
+                         check: Literal["exit", "output"] = "output") -> Program:
     """`argv` as a Program that inherits the environment; nothing in it is replaced, braces stay braces.
 
-    `cwd` defaults to the current folder. `check` "exit": the exit code alone decides; "output": standard output must also be
-    what it is under the baseline. UsageError, in one sentence, for whatever cannot be launched or cannot be measured.
+    `cwd` defaults to the current folder. `check` "exit": the exit code alone decides; "output": standard output must
+    also be what it is under the baseline. UsageError, in one sentence, for what cannot be launched or not be measured.
     """
     if not argv or not argv[0]:
         raise UsageError("there is no command after --; write for example: heapyard compare -- ./my_program input.txt")
@@ -51,7 +52,7 @@ def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env:
 def _folder(cwd: Path | None) -> Path:
     folder = Path(cwd or Path.cwd()).absolute()
     if not folder.is_dir():
-        raise UsageError(f"the working folder '{folder}' does not exist" if not folder.exists() else f"'{folder}' is not a folder")
+        raise UsageError(f"the working folder '{folder}' {'is not a folder' if folder.exists() else 'does not exist'}")
     return folder
 
 

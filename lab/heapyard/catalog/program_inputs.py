@@ -1,6 +1,6 @@
 """Inputs of the real programs: generated once, by scripts of their own, and checked before every use.
 
-An input's folder is named by its generator and a digest of everything that determines it (the generator's source and its
+An input's folder is named by its generator and a digest of all that determines it (the generator's source and its
 options), so that a changed generator makes a new folder. A folder is complete or absent: it is made under another name.
 """
 
@@ -67,8 +67,8 @@ def run_generator(generator: str, options: Mapping[str, int], folder: Path) -> N
     arguments = [word for name, value in sorted(options.items()) for word in (f"--{name}", str(value))]
     script = generators() / f"{generator}.py"
     # -E -s: nothing of the user's Python; -B: the checkout may be read-only.
-    done = subprocess.run([sys.executable, "-E", "-s", "-B", str(script), *arguments], cwd=folder, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-E", "-s", "-B", str(script), *arguments], cwd=folder,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         words = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise HeapyardError(f"the generator of the input {generator} failed: {words[-1]}")

@@ -33,7 +33,7 @@ def load_programs() -> dict[str, ProgramCard]:
         table = read_toml(own).table("program")
         for name, entry in (table.tables() if table else {}).items():
             if name in cards:
-                entry.fail("title", f"is of a program named '{name}', and the catalog has one of that name; choose another")
+                entry.fail("title", f"is of a program '{name}', and the catalog has one of that name; choose another")
             cards[name] = read_card(name, entry, own=True)
     return {name: _with_status(card) for name, card in cards.items()}
 
@@ -45,7 +45,7 @@ def split_size(name: str) -> tuple[str, str]:
 
 
 def prepare_program(name: str, size: SizeName = "quick", report: Report = lambda line: None) -> Program:
-    """The program ready to launch: executables found, its input generated, every path absolute. `gs:full` names its size too.
+    """The program ready to launch: executables found, its input generated, all paths absolute. `name` may be `gs:full`.
 
     UsageError for an unknown name or size, or a program that is not installed (with the command that installs it).
     """
@@ -154,4 +154,5 @@ def _with_status(card: ProgramCard) -> ProgramCard:
         return replace(card, status="unavailable", reason="it has not been built; start ./heapyard once")
     names = " and ".join(" or ".join(word.split("|")) for word in lacking)
     status = "available" if card.packages else "unavailable"
-    return replace(card, status=status, reason=f"there is no {names} in PATH" if "/" not in names else f"there is no {names}")
+    where = "" if "/" in names else " in PATH"
+    return replace(card, status=status, reason=f"there is no {names}{where}")

@@ -68,7 +68,7 @@ def install(names: tuple[str, ...], all_: bool) -> None:
 @click.argument("name")
 @click.option("--json", "json_", is_flag=True, help="Print everything that is known, as JSON.")
 def show(name: str, json_: bool) -> None:
-    """Describe one program: what it does, its input, its exact command line, its answer. NAME:full shows the longer size."""
+    """Describe one program: its input, exact command line and answer. NAME:full shows the longer size."""
     from ..catalog.programs import find_card, split_size
 
     base, size = split_size(name)
@@ -129,14 +129,14 @@ def _print_card(console: Console, card: ProgramCard, size: str) -> None:
     rows += [*_exact_lines(card, size), ("answer", _answer_in_words(card))]
     facts = measured(card.name).get(size)
     if facts:
-        calls = f"{facts['mallocs']:,.0f} calls of malloc"
-        rows.append(("measured", f"{format_duration(facts['wall'])}, peak RSS {format_bytes(facts['peak_rss'])}, {calls} (under glibc)"))
+        time, memory = format_duration(facts["wall"]), format_bytes(facts["peak_rss"])
+        rows.append(("measured", f"{time}, peak RSS {memory}, {facts['mallocs']:,} calls of malloc (under glibc)"))
     for title, text in rows:
         console.print(Text.assemble((f"{title:<12}", "bold"), text), soft_wrap=True)
 
 
 def _exact_lines(card: ProgramCard, size: str) -> Iterable[tuple[str, str]]:
-    """The command line, with {input}, {dir} and {port} left where only a trial knows them; then a server's client and stop."""
+    """The command line, then a server's client and stop; {input}, {dir} and {port} are left as they are."""
     from ..catalog.programs import command_lines
 
     lines = {title: shlex.join(words) for title, words in command_lines(card, size).items()}

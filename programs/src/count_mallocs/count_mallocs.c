@@ -1,7 +1,8 @@
 // Preloaded into a program, counts its calls of malloc and how many bytes they asked for; glibc serves them.
 //
-// When a process ends it appends one line, "calls bytes", to the file COUNT_MALLOCS_FILE names. Counting costs two atomic
-// additions for each call: never time a program under it.
+// When a process ends it appends one line, "calls bytes", to the file COUNT_MALLOCS_FILE names. Counting costs two
+// atomic additions for each call: never time a program under it.
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

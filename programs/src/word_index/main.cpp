@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -77,8 +78,8 @@ std::vector<std::string> query_words(const Lines& lines, std::size_t number) {
   return query;
 }
 
-void answer_queries(const Lines& lines, const std::vector<Shard>& shards, std::size_t first, std::size_t step, std::size_t count,
-                    Totals& totals) {
+void answer_queries(const Lines& lines, const std::vector<Shard>& shards, std::size_t first, std::size_t step,
+                    std::size_t count, Totals& totals) {
   for (std::size_t number = first; number < count; number += step) {
     const std::vector<std::string> query = query_words(lines, number);
     for (const Shard& shard : shards) {
@@ -124,14 +125,18 @@ bool parse_number(const char* text, std::size_t least, std::size_t& value) {
 
 int run(int argc, char** argv) {
   std::size_t threads = 0, window = 0, queries = 0;
-  if (argc != 5 || !parse_number(argv[1], 2, threads) || !parse_number(argv[3], 1, window) || !parse_number(argv[4], 0, queries)) {
-    std::fprintf(stderr, "usage: word_index THREADS CORPUS WINDOW QUERIES (at least 2 threads, a window of at least 1 document)\n");
+  if (argc != 5 || !parse_number(argv[1], 2, threads) || !parse_number(argv[3], 1, window) ||
+      !parse_number(argv[4], 0, queries)) {
+    std::fprintf(stderr, "usage: word_index THREADS CORPUS WINDOW QUERIES (at least 2 threads, a window of 1)\n");
     return 2;
   }
-  std::ifstream file(argv[2], std::ios::binary);
-  const std::string corpus{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string corpus;
+  if (std::filesystem::is_regular_file(argv[2])) {
+    std::ifstream file(argv[2], std::ios::binary);
+    corpus.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
   const Lines lines = lines_of(corpus);
-  if (!file || lines.empty()) {
+  if (lines.empty()) {
     std::fprintf(stderr, "word_index: cannot read documents from '%s'\n", argv[2]);
     return 2;
   }

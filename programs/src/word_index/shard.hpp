@@ -1,4 +1,4 @@
-// One indexing thread's part of the index: posting lists over the most recent documents, older ones are taken out again.
+// One indexing thread's part of the index: posting lists over the latest documents, older ones are taken out again.
 #pragma once
 
 #include <algorithm>
@@ -84,7 +84,8 @@ class Shard {
 
  private:
   static std::vector<Posting>::iterator place(std::vector<Posting>& list, DocumentId id) {
-    return std::lower_bound(list.begin(), list.end(), id, [](const Posting& p, DocumentId wanted) { return p.document < wanted; });
+    const auto before = [](const Posting& posting, DocumentId wanted) { return posting.document < wanted; };
+    return std::lower_bound(list.begin(), list.end(), id, before);
   }
 
   std::string snippet(const Posting& posting) const {
