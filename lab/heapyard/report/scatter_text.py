@@ -11,7 +11,7 @@ HEIGHT = 13
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def scatter(points: Sequence[ParetoPoint], baseline: str, *, width: int = 76, ascii_only: bool = False) -> list[str]:
+def scatter(points: Sequence[ParetoPoint], baseline: str, *, width: int = 76) -> list[str]:
     """Lines of a plot of time ratio (to the right: slower) against memory ratio (up: more), with a legend below.
 
     Log scales with 1 always inside. Letters stand for treatments; where two fall on one cell the first in the legend shows
@@ -24,7 +24,7 @@ def scatter(points: Sequence[ParetoPoint], baseline: str, *, width: int = 76, as
     across = _Axis([p.time.ratio for p in shown], columns)
     upward = _Axis([p.memory.ratio for p in shown], rows)
     grid = [[" "] * columns for _ in range(rows)]
-    vertical, horizontal, dot = ("|", "-", ".") if ascii_only else ("│", "─", "·")
+    vertical, horizontal, dot = "│", "─", "·"
     for row in grid:
         row[across(1.0)] = dot
     grid[rows - 1 - upward(1.0)] = [dot] * columns
@@ -44,7 +44,7 @@ def scatter(points: Sequence[ParetoPoint], baseline: str, *, width: int = 76, as
     for i, row in enumerate(grid):
         label = f"{top:.2f}" if i == 0 else f"{bottom:.2f}" if i == rows - 1 else "1.00" if i == rows - 1 - upward(1.0) else ""
         lines.append(f"{label:>7} {vertical}{''.join(row).rstrip()}")
-    lines.append(f"{'':>7} {'+' if ascii_only else '└'}{horizontal * columns}")
+    lines.append(f"{'':>7} └{horizontal * columns}")
     title = "time (ratio; lower is better)"
     lines.append(f"{'':>9}{left:<6.2f}{title:^{columns - 12}}{right:>6.2f}")
     legend = [f"{keys[p.treatment]} {p.treatment}" + ("*" if p.on_front else "")

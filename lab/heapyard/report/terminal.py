@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
@@ -24,7 +25,9 @@ PROGRAM_WIDTH = 14  # of one program's column
 
 def print_answer(console: Console, analysis: Analysis, record: Record, *, verbose: bool = False) -> None:
     """Print the whole answer. Narrower consoles get narrower tables; no line is longer than the console. O(analysis)."""
-    plain = not console.encoding.lower().startswith("utf")
+    if not console.encoding.lower().startswith("utf"):
+        _print_in_ascii(console, analysis, record, verbose=verbose)
+        return
     _paragraph(console, Text(verdict(analysis), style="bold red" if analysis.control.differs else "bold"))
     overall = [o for o in (analysis.over_all(m) for m in PRIMARY) if o is not None and o.comparisons]
     if overall:
@@ -35,7 +38,7 @@ def print_answer(console: Console, analysis: Analysis, record: Record, *, verbos
     for metric in metrics:
         _programs(console, analysis, metric)
     if analysis.pareto:
-        lines = scatter(analysis.pareto, analysis.baseline, width=min(console.width, 80) - 2, ascii_only=plain)
+        lines = scatter(analysis.pareto, analysis.baseline, width=min(console.width, 80) - 2)
         if lines:
             console.print()
         for line in lines:
@@ -46,6 +49,18 @@ def print_answer(console: Console, analysis: Analysis, record: Record, *, verbos
     for note in analysis.notes:
         _paragraph(console, Text(f"Note: {note}"))
     _paragraph(console, Text(f"Trials behind each number: heapyard show {record.id} --trials", style="dim"))
+
+
+# What the answer uses beyond ASCII, in pairs of equal width.
+_ASCII = str.maketrans({"±": "~", "·": ".", "│": "|", "└": "+", "─": "-", "…": ".", "×": "x", "µ": "u"})
+
+
+def _print_in_ascii(console: Console, analysis: Analysis, record: Record, *, verbose: bool) -> None:
+    """The same answer for a terminal that knows no Unicode, without colour."""
+    draft = Console(file=io.StringIO(), width=console.width, highlight=False, _environ={})
+    print_answer(draft, analysis, record, verbose=verbose)
+    text = draft.file.getvalue().translate(_ASCII)  # type: ignore[attr-defined]
+    console.file.write(text.encode("ascii", "replace").decode())
 
 
 def _overall(console: Console, analysis: Analysis, overall: Sequence[Overall]) -> None:
