@@ -35,17 +35,44 @@ static void put_number(struct line *line, long number) {
   put(line, digits + at);
 }
 
-/* The definition that calls of `symbol` reach. An executable that is not position-independent answers with its own stub for a
- * function it merely imports; the definition is then the next one, which is why the witness must be preloaded first. */
-static void *definition(const char *symbol, Dl_info *info) {
-  void *address = dlsym(RTLD_DEFAULT, symbol);
-  const ElfW(Sym) *entry = NULL;
-  if (!address || !dladdr1(address, info, (void **)&entry, RTLD_DL_SYMENT)) return NULL;
-  if (entry && entry->st_shndx == SHN_UNDEF) {
-    address = dlsym(RTLD_NEXT, symbol);
-    if (!address || !dladdr(address, info)) return NULL;
+/* An address, and the mapped object that holds it. */
+struct place {
+  ElfW(Addr) address;
+  const char *object; /* as the loader names it: empty for the program itself, null if none holds the address */
+};
+
+static int find_object(struct dl_phdr_info *object, size_t size, void *data) {
+  (void)size;
+  struct place *place = data;
+  for (ElfW(Half) i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+    if (segment->p_type == PT_LOAD && place->address - (object->dlpi_addr + segment->p_vaddr) < segment->p_memsz) {
+      place->object = object->dlpi_name;
+      return 1;
+    }
   }
-  return address;
+  return 0;
+}
+
+/* Not dladdr: it scans all symbols of the object, 0.1 ms in glibc's case, and only glibc's own row would pay for it. */
+static const char *object_of(void *address) {
+  struct place place = {(ElfW(Addr))address, NULL};
+  dl_iterate_phdr(find_object, &place);
+  return place.object;
+}
+
+/* The object that calls of `symbol` reach. An executable that is not position-independent answers with its own stub for a
+ * function it merely imports; the definition is then the next one, which is why the witness must be preloaded first. */
+static const char *provider(const char *symbol) {
+  void *address = dlsym(RTLD_DEFAULT, symbol);
+  const char *object = address ? object_of(address) : NULL;
+  if (!object || *object) return object;
+  Dl_info info;
+  const ElfW(Sym) *entry = NULL;
+  if (!dladdr1(address, &info, (void **)&entry, RTLD_DL_SYMENT)) return NULL;
+  if (!entry || entry->st_shndx != SHN_UNDEF) return info.dli_fname;
+  address = dlsym(RTLD_NEXT, symbol);
+  return address ? object_of(address) : NULL;
 }
 
 /* A look-up that fails costs heap (the loader formats its error), so operator new is asked for only where C++ is loaded. */
@@ -72,12 +99,12 @@ __attribute__((constructor)) static void testify(void) {
   int cplusplus = 0;
   dl_iterate_phdr(find_cplusplus, &cplusplus);
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols - !cplusplus; ++i) {
-    Dl_info info;
-    if (!definition(symbols[i], &info) || !info.dli_fname) continue;
+    const char *const object = provider(symbols[i]);
+    if (!object) continue;
     put(&line, "\t");
     put(&line, symbols[i]);
     put(&line, "=");
-    put(&line, info.dli_fname);
+    put(&line, object);
   }
   line.text[line.length++] = '\n';
   const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
