@@ -92,6 +92,20 @@ def test_an_open_experiment_can_be_read_while_it_runs(tmp_path: Path) -> None:
         assert not record.observations.rows
 
 
+def test_an_experiment_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[list[object]] = []
+    write = store.journal.rows.write_experiment
+
+    def look(*arguments: object) -> None:
+        listed.append(store.list_records(tmp_path))
+        write(*arguments)
+
+    monkeypatch.setattr(store.journal.rows, "write_experiment", look)
+    with store.create(experiment(), tmp_path):
+        assert listed == [[]]
+        assert [entry.problem for entry in store.list_records(tmp_path)] == [""]
+
+
 def test_an_experiment_whose_process_is_gone_counts_as_interrupted(tmp_path: Path) -> None:
     with store.create(experiment(), tmp_path) as journal:
         folder = journal.folder

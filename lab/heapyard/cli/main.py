@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import io
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -96,6 +98,8 @@ def run(arguments: list[str] | None = None) -> NoReturn:
             keep_traceback(error, arguments),
         )
         code = EXIT_FAILED
+    # A Ctrl-C that comes while the interpreter shuts down changes nothing any more, least of all the exit code.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ..model.errors import HeapyardError
@@ -36,20 +36,23 @@ def explained(path: Path) -> Iterator[None]:
         raise HeapyardError(f"{path}: {meaning or error}") from error
 
 
-def create(path: Path) -> sqlite3.Connection:
-    """A new file with the schema, ready to be written. HeapyardError when that is not possible."""
+def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+    """A new file with the schema and what `fill` writes, ready to be continued; it appears whole or not at all.
+
+    HeapyardError when that is not possible.
+    """
+    draft = path.with_name(path.name + ".part")
+    schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
     with explained(path):
-        connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
-        # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last
-        # commits.
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-        connection.executescript(f"BEGIN; {schema} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
-        connection.executemany(
-            "INSERT INTO metric VALUES (?, ?, ?, ?)", [(m.name, m.title, m.unit, m.direction) for m in METRICS.values()]
-        )
-    return connection
+        with closing(_connect(f"{draft.absolute().as_uri()}?mode=rwc")) as connection:
+            connection.executescript(f"BEGIN; {schema} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+            connection.execute("BEGIN")
+            metrics = [(m.name, m.title, m.unit, m.direction) for m in METRICS.values()]
+            connection.executemany("INSERT INTO metric VALUES (?, ?, ?, ?)", metrics)
+            fill(connection)
+            connection.execute("COMMIT")
+    draft.replace(path)
+    return open_to_write(path)
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
@@ -57,6 +60,8 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     with explained(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         _check_version(connection, path)
+        # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last
+        # commits.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
     return connection

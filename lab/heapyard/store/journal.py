@@ -181,13 +181,12 @@ def create(experiment: Experiment, parent: Path | None = None) -> StoredJournal:
     """
     folder = new_folder(parent)
     lock = ExperimentLock(folder)
-    path = folder / database.FILE_NAME
-    connection = database.create(path)
-    with database.explained(path):
-        connection.execute("BEGIN IMMEDIATE")
-        rows.write_experiment(connection, experiment, folder.name, datetime.now(timezone.utc).isoformat(), __version__)
-        connection.execute("COMMIT")
-    return StoredJournal(folder, connection, lock)
+
+    def fill(connection: sqlite3.Connection) -> None:
+        created = datetime.now(timezone.utc).isoformat()
+        rows.write_experiment(connection, experiment, folder.name, created, __version__)
+
+    return StoredJournal(folder, database.create(folder / database.FILE_NAME, fill), lock)
 
 
 def reopen(folder: Path) -> StoredJournal:
