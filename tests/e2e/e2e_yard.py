@@ -1,4 +1,4 @@
-"""Using Heapyard as a person does: its command line in a process of its own, with results and settings in a folder of the test."""
+"""Using Heapyard as a person does: its command line, with results and settings in a folder of the test."""
 
 from __future__ import annotations
 
@@ -45,10 +45,16 @@ class Yard:
         self.folder, self.root = folder, root
         self.results = folder / "results"
         self.config = folder / "config"
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("HEAPYARD_", "PYTEST_", "COV_"))}
+        self.env = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HEAPYARD_", "PYTEST_", "COV_"))
+        }
         self.env |= {
-            "HEAPYARD_ROOT": str(root), "HEAPYARD_STATE": str(places.state()), "HEAPYARD_RESULTS": str(self.results),
-            "HEAPYARD_LOCK": str(folder / "machine.lock"), "XDG_CONFIG_HOME": str(self.config), "PYTHONPATH": os.pathsep.join([str(root / "lab"), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "HEAPYARD_ROOT": str(root),
+            "HEAPYARD_STATE": str(places.state()),
+            "HEAPYARD_RESULTS": str(self.results),
+            "HEAPYARD_LOCK": str(folder / "machine.lock"),
+            "XDG_CONFIG_HOME": str(self.config),
+            "PYTHONPATH": os.pathsep.join([str(root / "lab"), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
         self._started: list[subprocess.Popen[str]] = []
 
@@ -57,28 +63,60 @@ class Yard:
 
     def run(self, *arguments: object, env: dict[str, str] = {}, **options: object) -> subprocess.CompletedProcess[str]:
         """Run to the end without a terminal."""
-        return subprocess.run(self.command(*arguments), env=self.env | env, text=True, capture_output=True, timeout=PATIENCE,
-                              **{"stdin": subprocess.DEVNULL, "cwd": self.folder} | options)
+        return subprocess.run(
+            self.command(*arguments),
+            env=self.env | env,
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE,
+            **{"stdin": subprocess.DEVNULL, "cwd": self.folder} | options,
+        )
 
     def start(self, *arguments: object, env: dict[str, str] = {}) -> subprocess.Popen[str]:
         """Start in a session of its own; ended with the test if it still runs."""
-        process = subprocess.Popen(self.command(*arguments), env=self.env | env, cwd=self.folder, text=True, start_new_session=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            self.command(*arguments),
+            env=self.env | env,
+            cwd=self.folder,
+            text=True,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self._started.append(process)
         return process
 
-    def compare(self, *command: object, own: dict[str, Path] | None = None, blocks: int = 4, options: Sequence[object] = (),
-                **more: object) -> subprocess.CompletedProcess[str]:
-        """`heapyard compare` of a command of the user's under glibc and libraries of the user's own, by default a sound one."""
+    def compare(
+        self,
+        *command: object,
+        own: dict[str, Path] | None = None,
+        blocks: int = 4,
+        options: Sequence[object] = (),
+        **more: object,
+    ) -> subprocess.CompletedProcess[str]:
+        """`heapyard compare` of a command under glibc and libraries of the user's own, by default a sound one."""
         return self.run(*self.comparison(*command, own=own, blocks=blocks, options=options), **more)
 
-    def comparison(self, *command: object, own: dict[str, Path] | None = None, blocks: int = 4,
-                   options: Sequence[object] = ()) -> list[object]:
-        """Its arguments. Few blocks without a pilot: these tests ask whether a result is right, not whether it is narrow."""
+    def comparison(
+        self, *command: object, own: dict[str, Path] | None = None, blocks: int = 4, options: Sequence[object] = ()
+    ) -> list[object]:
+        """Its arguments. Few blocks without a pilot: these tests ask whether a result is right, not how narrow."""
         own = {"plain": shim("plain")} if own is None else own
         libraries = [word for name, path in own.items() for word in ("--allocator", f"{name}={path}")]
-        return ["compare", "--allocators", ",".join(["glibc", *own]), *libraries, "--blocks", blocks, "--seed", 1, *options,
-                "--", *command]
+        return [
+            "compare",
+            "--allocators",
+            ",".join(["glibc", *own]),
+            *libraries,
+            "--blocks",
+            blocks,
+            "--seed",
+            1,
+            *options,
+            "--",
+            *command,
+        ]
 
     def record(self) -> Record:
         """The newest experiment of this user."""
@@ -111,7 +149,7 @@ def values(record: Record, treatment: str, metric: str) -> list[float]:
 
 
 def ratio_interval(record: Record, treatment: str, metric: str, *, confidence: float = 0.999) -> tuple[float, float]:
-    """Interval of the ratio to the baseline, paired by block. At 99.9 % a right answer lies outside once in a thousand runs."""
+    """Interval of the ratio to the baseline, paired by block. At 99.9 % a right answer lies outside once in 1000."""
     from scipy.stats import ttest_rel
 
     baseline = record.experiment.settings.baseline
@@ -133,7 +171,9 @@ def one_sentence(process: subprocess.CompletedProcess[str]) -> str:
     """What a refused command said: one sentence, at most one remedy, no traceback."""
     lines = [line for line in process.stderr.splitlines() if line.strip()]
     assert "Traceback" not in process.stderr
-    assert lines and lines[-1 if len(lines) == 1 else -2].startswith("heapyard: ") or lines[-1].startswith("heapyard: "), process.stderr
+    assert (
+        lines and lines[-1 if len(lines) == 1 else -2].startswith("heapyard: ") or lines[-1].startswith("heapyard: ")
+    ), process.stderr
     return " ".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Does the lab call a difference where there is none? `compare` of an allocator against a byte-identical copy of it, many times.
+"""Does the lab call a difference where there is none? An allocator against a byte-identical copy of it, many times.
 
 On request, since it measures this machine for minutes:
 
@@ -34,7 +34,7 @@ RUNS = 40
 ALLOCATOR = "jemalloc"
 METRICS = ("wall", "peak_rss")
 # The usual way to an answer: a pilot, then as many blocks as its noise asks for; at most so long.
-MANNER = ("--precision", "1.5%", "--budget", "20s", "--no-html")
+MANNER = ("--precision", "1.5%", "--budget", "15s", "--no-html")
 PROMISE = 0.05  # of comparisons of equals may call a difference, for each metric
 DOUBT = 0.01  # more of them than chance gives this often, and the promise is broken
 
@@ -46,8 +46,21 @@ def compare_with_copy(yard: Yard, allocator: str, seed: int) -> dict[str, object
     assert library, f"{allocator} is not installed: heapyard allocators install {allocator}"
     copy = Path(shutil.copy(library, yard.folder / f"libcopy{seed}.so"))
     environment = [word for name, value in WORKLOAD.env.items() for word in ("--env", f"{name}={value}")]
-    process = yard.run("compare", "--allocators", f"{allocator},copy", "--allocator", f"copy={copy}", "--baseline", allocator,
-                       "--seed", seed, *MANNER, *environment, "--", *WORKLOAD.command)
+    process = yard.run(
+        "compare",
+        "--allocators",
+        f"{allocator},copy",
+        "--allocator",
+        f"copy={copy}",
+        "--baseline",
+        allocator,
+        "--seed",
+        seed,
+        *MANNER,
+        *environment,
+        "--",
+        *WORKLOAD.command,
+    )
     assert process.returncode == 0, process.stderr
     copy.unlink()
     record = yard.record()
@@ -57,9 +70,14 @@ def compare_with_copy(yard: Yard, allocator: str, seed: int) -> dict[str, object
         cell = next(c for c in analysis.cells if c.metric == metric)
         compared = next(c for c in cell.comparisons if c.treatment == "copy")
         found[metric] = {
-            "ratio": compared.interval.ratio, "low": compared.interval.low, "high": compared.interval.high, "blocks": cell.blocks,
-            "verdict": compared.verdict, "called": compared.verdict in ("better", "worse"),
-            "excludes_one": not compared.interval.low <= 1 <= compared.interval.high, "residual_cv": cell.residual_cv,
+            "ratio": compared.interval.ratio,
+            "low": compared.interval.low,
+            "high": compared.interval.high,
+            "blocks": cell.blocks,
+            "verdict": compared.verdict,
+            "called": compared.verdict in ("better", "worse"),
+            "excludes_one": not compared.interval.low <= 1 <= compared.interval.high,
+            "residual_cv": cell.residual_cv,
             "control_called": (cell.workload, metric) in analysis.control.differs,
         }
     return found
@@ -76,21 +94,32 @@ def repeat(runs: int, allocator: str, folder: Path, say: Callable[[str], None]) 
         left = (time.monotonic() - begin) / seed * (runs - seed)
         called = {metric: sum(r[metric]["called"] for r in results) for metric in METRICS}
         say(f"{seed} of {runs}: differences called so far {called}; about {left / 60:.0f} min left")
-    return {"allocator": allocator, "runs": runs, "minutes": (time.monotonic() - begin) / 60, "machine": platform.platform(),
-            "workload": WORKLOAD.title, "manner": " ".join(MANNER), **{m: summary(results, m) for m in METRICS}, "results": results}
+    return {
+        "allocator": allocator,
+        "runs": runs,
+        "minutes": (time.monotonic() - begin) / 60,
+        "machine": platform.platform(),
+        "workload": WORKLOAD.title,
+        "manner": " ".join(MANNER),
+        **{m: summary(results, m) for m in METRICS},
+        "results": results,
+    }
 
 
 def summary(results: list[dict[str, object]], metric: str) -> dict[str, object]:
     cells = [r[metric] for r in results]
     called = sum(c["called"] for c in cells)
     return {
-        "called": called, "of": len(cells), "chance_of_so_many": at_least(called, len(cells), PROMISE),
+        "called": called,
+        "of": len(cells),
+        "chance_of_so_many": at_least(called, len(cells), PROMISE),
         "intervals_that_exclude_one": sum(c["excludes_one"] for c in cells),
         "controls_called": sum(c["control_called"] for c in cells),
         "equivalent": sum(c["verdict"] == "equivalent" for c in cells),
         "noise_median": median(c["residual_cv"] for c in cells),
         "noise_range": [min(c["residual_cv"] for c in cells), max(c["residual_cv"] for c in cells)],
-        "half_width_median": median((c["high"] - c["low"]) / 2 for c in cells), "blocks_median": median(c["blocks"] for c in cells),
+        "half_width_median": median((c["high"] - c["low"]) / 2 for c in cells),
+        "blocks_median": median(c["blocks"] for c in cells),
     }
 
 
@@ -101,9 +130,13 @@ def at_least(hits: int, trials: int, chance: float) -> float:
 
 def markdown(found: dict[str, object]) -> str:
     names = {"wall": "wall time", "peak_rss": "peak RSS"}
-    lines = [f"`compare` of {found['allocator']} against a byte-identical copy of it, {found['runs']} times "
-             f"({found['minutes']:.0f} min; {found['workload']}; `{found['manner']}`; {found['machine']})", "",
-             "| | " + " | ".join(names[m] for m in METRICS) + " |", "|---" * (len(METRICS) + 1) + "|"]
+    lines = [
+        f"`compare` of {found['allocator']} against a byte-identical copy of it, {found['runs']} times "
+        f"({found['minutes']:.0f} min; {found['workload']}; `{found['manner']}`; {found['machine']})",
+        "",
+        "| | " + " | ".join(names[m] for m in METRICS) + " |",
+        "|---" * (len(METRICS) + 1) + "|",
+    ]
 
     def row(title: str, of: Callable[[dict[str, object]], str]) -> None:
         lines.append(f"| {title} | " + " | ".join(of(found[m]) for m in METRICS) + " |")
@@ -113,8 +146,10 @@ def markdown(found: dict[str, object]) -> str:
     row("single 95 % intervals that exclude 1", lambda s: f"{s['intervals_that_exclude_one']} of {s['of']}")
     row("A/A controls that differ", lambda s: f"{s['controls_called']} of {s['of']}")
     row("called equivalent", lambda s: f"{s['equivalent']} of {s['of']}")
-    row("noise of one trial beyond its block: median (range)",
-        lambda s: f"{s['noise_median']:.2%} ({s['noise_range'][0]:.2%} to {s['noise_range'][1]:.2%})")
+    row(
+        "noise of one trial beyond its block: median (range)",
+        lambda s: f"{s['noise_median']:.2%} ({s['noise_range'][0]:.2%} to {s['noise_range'][1]:.2%})",
+    )
     row("half-width of the 95 % interval, median", lambda s: f"±{s['half_width_median']:.2%}")
     row("blocks, median", lambda s: f"{s['blocks_median']:g}")
     return "\n".join(lines) + "\n"
@@ -141,7 +176,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--allocator", default=ALLOCATOR)
-    parser.add_argument("--output", type=Path, required=True, help="JSON file; a table in Markdown is written beside it")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="JSON file; a table in Markdown is written beside it"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="heapyard-aa-") as folder:
         found = repeat(options.runs, options.allocator, Path(folder), lambda text: print(text, flush=True))

@@ -1,4 +1,4 @@
-"""Beside hyperfine: the same command gets the same mean. In turns, several runs of each, so that what drifts drifts under both.
+"""Beside hyperfine: the same command gets the same mean. In turns, so that what drifts drifts under both.
 
 On request, for it times both tools for half a minute: pytest --on-request tests/e2e/test_beside_hyperfine.py
 """
@@ -29,8 +29,12 @@ def hyperfine(tmp_path):
     def measure(command: str, library: str) -> list[float]:
         output = tmp_path / "hyperfine.json"
         # Its own process is preloaded too, as is the program: there is no `env` between them to be timed.
-        subprocess.run(["hyperfine", "--shell=none", "--warmup=1", f"--runs={RUNS}", f"--export-json={output}", command], check=True,
-                       capture_output=True, env=os.environ | {"LD_PRELOAD": library})
+        subprocess.run(
+            ["hyperfine", "--shell=none", "--warmup=1", f"--runs={RUNS}", f"--export-json={output}", command],
+            check=True,
+            capture_output=True,
+            env=os.environ | {"LD_PRELOAD": library},
+        )
         return json.loads(output.read_text())["results"][0]["times"]
 
     return measure
@@ -47,6 +51,11 @@ def test_the_same_command_has_the_same_mean(yard, hyperfine):
         ours += values(yard.record(), "plain", "wall")
         theirs += hyperfine(" ".join(map(str, command)), library)
     difference = mean(map(math.log, ours)) - mean(map(math.log, theirs))
-    noise = math.hypot(stdev(map(math.log, ours)) / math.sqrt(len(ours)), stdev(map(math.log, theirs)) / math.sqrt(len(theirs)))
-    print(f"heapyard {mean(ours):.4f} s, hyperfine {mean(theirs):.4f} s, ratio {math.exp(difference):.4f} +- {2 * noise:.4f}")
+    noise = math.hypot(
+        stdev(map(math.log, ours)) / math.sqrt(len(ours)), stdev(map(math.log, theirs)) / math.sqrt(len(theirs))
+    )
+    print(
+        f"heapyard {mean(ours):.4f} s, hyperfine {mean(theirs):.4f} s, "
+        f"ratio {math.exp(difference):.4f} +- {2 * noise:.4f}"
+    )
     assert abs(difference) < ALLOWED + 3 * noise

@@ -1,4 +1,4 @@
-"""Ctrl-C, kill -9 and lost terminals: what was measured is kept, nothing keeps running, and `resume` goes on as planned."""
+"""Ctrl-C, kill -9, lost readers: what was measured is kept, nothing keeps running, `resume` goes on as planned."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def added_share() -> float:
 
 
 def test_five_percent_more_time(yard):
-    """The truth is a ratio of counts of equal work; the interval is of 99.9 %, so that chance fails this once in a thousand."""
+    """The truth is a ratio of counts of equal work; the interval is of 99.9 %: chance fails this once in 1000."""
     truth = 1 + added_share()
     result = yard.compare(program("mallocs"), 5000, own={"slow": shim("slow")}, blocks=16)
     assert result.returncode == 0, result.stderr
@@ -31,14 +31,18 @@ def test_five_percent_more_time(yard):
         low, high = ratio_interval(record, control(record), metric)
         assert low <= 1 <= high
     # The product's own interval, widened to 99.9 % in the ratio of the two quantiles on 15 degrees of freedom.
-    comparison = next(c for c in analyse(record.observations).cell("mallocs", "cpu").comparisons if c.treatment == "slow")
+    comparison = next(
+        c for c in analyse(record.observations).cell("mallocs", "cpu").comparisons if c.treatment == "slow"
+    )
     slack = (comparison.interval.high - comparison.interval.low) * (4.073 / 2.131 - 1) / 2
     assert comparison.interval.low - slack <= truth <= comparison.interval.high + slack
 
 
 def test_five_percent_more_instructions(yard):
     """Counts do not vary: the truth is met to a fiftieth of it, start-up and the pairs themselves being the rest."""
-    result = yard.compare(program("mallocs"), 400, own={"slow": shim("slow")}, blocks=2, options=["--count-instructions"])
+    result = yard.compare(
+        program("mallocs"), 400, own={"slow": shim("slow")}, blocks=2, options=["--count-instructions"]
+    )
     assert result.returncode == 0, result.stderr
     record = yard.record()
     for few, many in zip(values(record, "glibc", "instructions"), values(record, "slow", "instructions"), strict=True):
@@ -46,7 +50,7 @@ def test_five_percent_more_instructions(yard):
 
 
 def test_twenty_percent_more_memory(yard):
-    """Peak memory hardly varies, so the truth must be met closely: a fifth more of what the heap holds, none of the rest."""
+    """Peak memory hardly varies, so the truth must be met closely: a fifth more of the heap, none of the rest."""
     result = yard.compare(program("known_rss"), MIB, own={"waste": shim("waste")}, blocks=6)
     assert result.returncode == 0, result.stderr
     record = yard.record()
@@ -57,7 +61,9 @@ def test_twenty_percent_more_memory(yard):
     truth = (rest + 1.2 * (MIB << 20)) / (rest + (MIB << 20))
     for small, large in zip(lean, wasteful, strict=True):
         assert abs(large / small / truth - 1) < 0.01
-    comparison = next(c for c in analyse(record.observations).cell("known_rss", "peak_rss").comparisons if c.treatment == "waste")
+    comparison = next(
+        c for c in analyse(record.observations).cell("known_rss", "peak_rss").comparisons if c.treatment == "waste"
+    )
     assert comparison.verdict == "worse" and abs(comparison.interval.ratio / truth - 1) < 0.01
 
 
@@ -65,8 +71,12 @@ def test_the_same_peak_as_the_kernel_tells_anyone_else(yard):
     """Beside a plain wait4 of our own: no page of the lab is in the number."""
     assert yard.compare(program("known_rss"), MIB, blocks=3).returncode == 0
     ours = values(yard.record(), "glibc", "peak_rss")
-    child = subprocess.run(["/usr/bin/env", "python3", "-I", "-S", "-c", _WAIT, str(program("known_rss")), str(MIB)],
-                           capture_output=True, text=True, check=True)
+    child = subprocess.run(
+        ["/usr/bin/env", "python3", "-I", "-S", "-c", _WAIT, str(program("known_rss")), str(MIB)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     theirs = int(child.stdout)
     assert abs(sum(ours) / len(ours) / theirs - 1) < 0.02
 
@@ -74,6 +84,7 @@ def test_the_same_peak_as_the_kernel_tells_anyone_else(yard):
 # A small process that launches one child and says that child's own peak.
 _WAIT = """
 import os, sys
-pid = os.posix_spawn(sys.argv[1], sys.argv[1:], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+quiet = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], {}, file_actions=quiet)
 print(os.wait4(pid, 0)[2].ru_maxrss * 1024)
 """

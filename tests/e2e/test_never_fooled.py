@@ -1,4 +1,4 @@
-"""What fools other tools: a crash that looks fast, a preload that never happened, an order that decides, memory of another."""
+"""What fools other tools: a crash that looks fast, a preload that never was, an order that decides, another's memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ PAIRS = 3000  # enough for the late faults to act, few enough to be quick
 UNITS = 2000
 
 
-@pytest.mark.parametrize("fault, kind, words", [
-    ("crash_late", "signal", "SIGSEGV"),
-    ("enomem", "exit", "1"),
-    ("wrong", "wrong answer", "answer"),
-])
+@pytest.mark.parametrize(
+    "fault, kind, words",
+    [
+        ("crash_late", "signal", "SIGSEGV"),
+        ("enomem", "exit", "1"),
+        ("wrong", "wrong answer", "answer"),
+    ],
+)
 def test_a_failure_never_looks_like_a_fast_run(yard, fault, kind, words):
     result = yard.compare(program("mallocs"), PAIRS, UNITS, own={"faulty": shim(fault), "plain": shim("plain")})
     record = yard.record()
@@ -36,8 +39,14 @@ def test_a_failure_never_looks_like_a_fast_run(yard, fault, kind, words):
 def test_one_crash_in_three_is_a_crash(yard, tmp_path):
     """Two of three launches are sound, and even so no mean is shown for it."""
     counter = tmp_path / "launches"
-    yard.compare(program("mallocs"), PAIRS, UNITS, own={"faulty": shim("flaky")}, blocks=8,
-                 env={"HEAPYARD_TEST_COUNTER": str(counter)})
+    yard.compare(
+        program("mallocs"),
+        PAIRS,
+        UNITS,
+        own={"faulty": shim("flaky")},
+        blocks=8,
+        env={"HEAPYARD_TEST_COUNTER": str(counter)},
+    )
     record = yard.record()
     assert failures(record)["faulty"][0] == "signal"
     assert [t.status for t in record.trials if t.treatment == "faulty"].count("ok") > 0
@@ -90,7 +99,7 @@ def test_every_counted_trial_names_the_object_that_served_it(yard):
 
 @pytest.mark.parametrize("start", ["", "sleep 0.3; "], ids=["at once", "after a while"])
 def test_a_preload_that_is_shaken_off_is_no_result(yard, start):
-    """The program proper runs with an empty environment, so glibc serves it, whatever was meant to, and served its wrapper."""
+    """The program proper runs with an empty environment: glibc serves it, whatever served its wrapper."""
     result = yard.compare("sh", "-c", f"{start}exec {program('clears_env')} {program('mallocs')} {10 * PAIRS} {UNITS}")
     record = yard.record()
     assert failures(record)["plain"][0] == "not injected"
@@ -99,8 +108,10 @@ def test_a_preload_that_is_shaken_off_is_no_result(yard, start):
 
 
 def test_order_does_not_decide(yard, tmp_path):
-    """A program that grows slower with every launch, whatever serves it: runs of one, then of the other, would differ."""
-    result = yard.compare(program("drifts"), own={"later": shim("plain")}, blocks=12, env={"HEAPYARD_TEST_COUNTER": str(tmp_path / "n")})
+    """A program slower with every launch, whatever serves it: runs of one, then of the other, would differ."""
+    result = yard.compare(
+        program("drifts"), own={"later": shim("plain")}, blocks=12, env={"HEAPYARD_TEST_COUNTER": str(tmp_path / "n")}
+    )
     assert result.returncode == 0, result.stderr
     record = yard.record()
     trials = sorted((t for t in record.trials if t.counted), key=lambda t: t.started)
@@ -139,7 +150,7 @@ def test_the_memory_of_a_child_is_the_programs_memory(yard):
 
 
 def test_short_programs_are_timed_without_steps(yard):
-    """Programs that last 2, 5, 8 and 11 ms must come out in that order: a wait that polls would put several on one step."""
+    """Programs of 2, 5, 8 and 11 ms must come out in that order: a wait that polls puts several on one step."""
     fastest = []
     for milliseconds in (2, 5, 8, 11):
         assert yard.compare(program("naps"), milliseconds, blocks=5).returncode == 0

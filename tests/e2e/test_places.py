@@ -10,7 +10,6 @@ import select
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from e2e_yard import PATIENCE, one_sentence, program
@@ -21,20 +20,40 @@ UNSHARE = ["unshare", "--user", "--map-root-user", "--mount"] if os.geteuid() el
 
 def within_mounts(yard, mounts: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """The command where a shell has first mounted something that only it and its children see."""
-    script = f"{mounts} && exec \"$@\""
-    return subprocess.run([*UNSHARE, "sh", "-ec", script, "sh", *yard.command(*arguments)], env=yard.env, cwd=yard.folder, text=True,
-                          capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    script = f'{mounts} && exec "$@"'
+    return subprocess.run(
+        [*UNSHARE, "sh", "-ec", script, "sh", *yard.command(*arguments)],
+        env=yard.env,
+        cwd=yard.folder,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def test_a_full_disk_is_said_in_one_sentence(yard):
-    """A file system of 512 KiB holds the beginning of an experiment and no more; resumed with room, it goes on to the end."""
+    """A file system of 512 KiB holds the beginning of an experiment and no more; with room, resume ends it."""
     yard.results.mkdir()
     keep = yard.folder / "kept"
     script = f"mount -t tmpfs -o size=512k tmpfs {yard.results}"
     arguments = yard.comparison(program("naps"), 5, blocks=60)
-    result = subprocess.run([*UNSHARE, "sh", "-ec", f"{script}; \"$@\" || code=$?; cp -r {yard.results} {keep}; exit $code", "sh",
-                             *yard.command(*arguments)], env=yard.env, cwd=yard.folder, text=True, capture_output=True,
-                            timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    result = subprocess.run(
+        [
+            *UNSHARE,
+            "sh",
+            "-ec",
+            f'{script}; "$@" || code=$?; cp -r {yard.results} {keep}; exit $code',
+            "sh",
+            *yard.command(*arguments),
+        ],
+        env=yard.env,
+        cwd=yard.folder,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+    )
     assert result.returncode == FAILED, result.stderr
     sentence = one_sentence(result)
     assert "full" in sentence or "space" in sentence
@@ -44,7 +63,9 @@ def test_a_full_disk_is_said_in_one_sentence(yard):
 
 def test_a_disk_that_is_full_from_the_start(yard):
     yard.results.mkdir()
-    result = within_mounts(yard, f"mount -t tmpfs -o size=4k,nr_inodes=2 tmpfs {yard.results}", *yard.comparison(program("naps"), 5))
+    result = within_mounts(
+        yard, f"mount -t tmpfs -o size=4k,nr_inodes=2 tmpfs {yard.results}", *yard.comparison(program("naps"), 5)
+    )
     assert result.returncode == FAILED
     assert str(yard.results) in one_sentence(result)
 
@@ -73,9 +94,14 @@ def test_a_file_where_the_results_should_be(yard):
 
 def test_a_working_directory_that_is_gone(yard, tmp_path):
     gone = tmp_path / "gone"
-    script = f"mkdir {gone} && cd {gone} && rmdir {gone} && exec \"$@\""
-    result = subprocess.run(["sh", "-c", script, "sh", sys.executable, "-I", "-m", "heapyard", "results"], env=yard.env, text=True,
-                            capture_output=True, timeout=PATIENCE)
+    script = f'mkdir {gone} && cd {gone} && rmdir {gone} && exec "$@"'
+    result = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, "-I", "-m", "heapyard", "results"],
+        env=yard.env,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
     assert "Traceback" not in result.stderr and "unexpected" not in result.stderr
 
 
@@ -87,9 +113,20 @@ def on_terminal(yard, columns: int, *arguments: object, **env: str) -> str:
 
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {k: v for k, v in yard.env.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")} | {"TERM": "xterm-256color"} | env
-    process = subprocess.Popen(yard.command(*arguments), env=environment, cwd=yard.folder, stdin=slave, stdout=slave, stderr=slave,
-                               start_new_session=True)
+    environment = (
+        {k: v for k, v in yard.env.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
+        | {"TERM": "xterm-256color"}
+        | env
+    )
+    process = subprocess.Popen(
+        yard.command(*arguments),
+        env=environment,
+        cwd=yard.folder,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
     os.close(slave)
     text, end = b"", time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -132,7 +169,7 @@ def test_terminals_are_not_overrun(measured, columns):
 
 
 def test_progress_fits_eighty_columns(yard):
-    """A line that moves must fit, or every movement leaves a copy of it; remarks that stay may be folded by the terminal."""
+    """A line that moves must fit, or every movement leaves a copy; remarks that stay may be folded."""
     text = on_terminal(yard, 80, *yard.comparison(program("naps"), 20, blocks=3))
     assert widest("\n".join(line for line in text.split("\n") if not line.startswith("heapyard: "))) <= 80
     assert "glibc" in ESCAPE.sub("", text)
@@ -151,5 +188,7 @@ def test_without_a_terminal_there_are_plain_lines(yard):
 
 
 def test_an_ascii_locale_is_no_reason_to_fail(measured):
-    result = measured.run("show", "last", env={"LC_ALL": "C", "PYTHONIOENCODING": "", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+    result = measured.run(
+        "show", "last", env={"LC_ALL": "C", "PYTHONIOENCODING": "", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    )
     assert result.returncode == 0, result.stderr

@@ -59,7 +59,9 @@ def test_an_executable_file_that_the_kernel_refuses(yard, tmp_path):
 
 
 def test_missing_library(yard, tmp_path):
-    refused(yard.compare(program("mallocs"), own={"mine": tmp_path / "libmine.so"}), USAGE, "libmine.so", "does not exist")
+    refused(
+        yard.compare(program("mallocs"), own={"mine": tmp_path / "libmine.so"}), USAGE, "libmine.so", "does not exist"
+    )
     no_result(yard)
 
 
@@ -130,46 +132,53 @@ def test_a_program_that_never_ends(yard):
     no_result(yard)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["compare", "no-such-thing"], ["no-such-thing"]),
-    (["compare", "--allocators", "glibc,jemaloc", "--", "true"], ["jemaloc", "jemalloc"]),
-    (["compare", "--allocators", "glibc:no_such_option=1", "--", "true"], ["no_such_option"]),
-    (["compare", "--allocator", "mine", "--", "true"], ["NAME=LIBRARY"]),
-    (["compare", "--precision", "often", "--", "true"], ["often"]),
-    (["compare", "--precision", "0%", "--", "true"], ["0%"]),
-    (["compare", "--budget", "soon", "--", "true"], ["soon"]),
-    (["compare", "--budget", "-5m", "--", "true"], ["5m"]),
-    (["compare", "--timeout", "0", "--", "true"], ["0"]),
-    (["compare", "--blocks", "0", "--", "true"], ["blocks"]),
-    (["compare", "--margin", "150%", "--", "true"], ["150%"]),
-    (["compare", "--pin", "9999", "--", "true"], ["9999"]),
-    (["compare", "--baseline", "nobody", "--", "true"], ["nobody"]),
-    (["compare", "--no-such-option"], ["--no-such-option"]),
-    (["compare", "--"], []),
-    (["show", "no-such-result"], ["no-such-result"]),
-    (["resume", "no-such-result"], ["no-such-result"]),
-    (["export", "no-such-result", "--csv"], ["no-such-result"]),
-    (["report", "no-such-result"], ["no-such-result"]),
-    (["run", "no-such-study.toml"], ["no-such-study.toml"]),
-    (["compre"], ["compare"]),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["compare", "no-such-thing"], ["no-such-thing"]),
+        (["compare", "--allocators", "glibc,jemaloc", "--", "true"], ["jemaloc", "jemalloc"]),
+        (["compare", "--allocators", "glibc:no_such_option=1", "--", "true"], ["no_such_option"]),
+        (["compare", "--allocator", "mine", "--", "true"], ["NAME=LIBRARY"]),
+        (["compare", "--precision", "often", "--", "true"], ["often"]),
+        (["compare", "--precision", "0%", "--", "true"], ["0%"]),
+        (["compare", "--budget", "soon", "--", "true"], ["soon"]),
+        (["compare", "--budget", "-5m", "--", "true"], ["5m"]),
+        (["compare", "--timeout", "0", "--", "true"], ["0"]),
+        (["compare", "--blocks", "0", "--", "true"], ["blocks"]),
+        (["compare", "--margin", "150%", "--", "true"], ["150%"]),
+        (["compare", "--pin", "9999", "--", "true"], ["9999"]),
+        (["compare", "--baseline", "nobody", "--", "true"], ["nobody"]),
+        (["compare", "--no-such-option"], ["--no-such-option"]),
+        (["compare", "--"], []),
+        (["show", "no-such-result"], ["no-such-result"]),
+        (["resume", "no-such-result"], ["no-such-result"]),
+        (["export", "no-such-result", "--csv"], ["no-such-result"]),
+        (["report", "no-such-result"], ["no-such-result"]),
+        (["run", "no-such-study.toml"], ["no-such-study.toml"]),
+        (["compre"], ["compare"]),
+    ],
+)
 def test_words_nobody_knows(yard, arguments, words):
     refused(yard.run(*arguments), USAGE, *words)
     no_result(yard)
 
 
-@pytest.mark.parametrize("text, line, words", [
-    ('[study]\ntitle = "x"\nblocks = = 3\n', 3, ["not valid TOML"]),
-    ('[study]\ntitle = "x"\n\nblokcs = 3\n', 4, ["'study.blokcs'", "blocks"]),
-    ('[study]\ntitle = 7\n', 2, ["'study.title'", "string", "7"]),
-    ('[study]\nblocks = -1\n', 2, ["'study.blocks'", "at least 1"]),
-    ('[study]\nprecision = "often"\n', 2, ["'study.precision'", "often"]),
-    ('[study]\nallocators = [1, 2]\n', 2, ["'study.allocators'", "strings"]),
-    ('[study]\n[allocator.mine]\n', 2, ["'allocator.mine.library'", "missing"]),
-    ('[study]\n[factors]\nthp = ["sometimes"]\n', 3, ["'factors.thp'", "sometimes"]),
-    ('title = "no table"\n', 1, ["[study]"]),
-    ('[study]\n\xff', 0, ["UTF-8"]),
-], ids=lambda value: value.splitlines()[-1] if isinstance(value, str) and value else None)
+@pytest.mark.parametrize(
+    "text, line, words",
+    [
+        ('[study]\ntitle = "x"\nblocks = = 3\n', 3, ["not valid TOML"]),
+        ('[study]\ntitle = "x"\n\nblokcs = 3\n', 4, ["'study.blokcs'", "blocks"]),
+        ("[study]\ntitle = 7\n", 2, ["'study.title'", "string", "7"]),
+        ("[study]\nblocks = -1\n", 2, ["'study.blocks'", "at least 1"]),
+        ('[study]\nprecision = "often"\n', 2, ["'study.precision'", "often"]),
+        ("[study]\nallocators = [1, 2]\n", 2, ["'study.allocators'", "strings"]),
+        ("[study]\n[allocator.mine]\n", 2, ["'allocator.mine.library'", "missing"]),
+        ('[study]\n[factors]\nthp = ["sometimes"]\n', 3, ["'factors.thp'", "sometimes"]),
+        ('title = "no table"\n', 1, ["[study]"]),
+        ("[study]\n\xff", 0, ["UTF-8"]),
+    ],
+    ids=lambda value: value.splitlines()[-1] if isinstance(value, str) and value else None,
+)
 def test_a_study_with_a_mistake(yard, tmp_path, text, line, words):
     """The message names the file, the line and the field."""
     study = tmp_path / "study.toml"

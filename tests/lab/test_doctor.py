@@ -1,4 +1,4 @@
-"""The doctor's checks against kernels of every kind, made up as folders; its noise measurement; its words and its JSON."""
+"""The doctor's checks against kernels of every kind, made up as folders; its noise; its words and its JSON."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from heapyard.cli.doctor_noise import measure_noise
 from heapyard.design.power import blocks_for
 from heapyard.execute import machine_load, machine_memory, machine_processor
 from heapyard.execute.machine import examine
+from heapyard.execute.machine_environment import environment
 from heapyard.execute.machine_files import Files
 from heapyard.execute.machine_finding import write_command
 from heapyard.model.errors import HeapyardError
@@ -32,6 +33,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 @pytest.fixture
 def kernel(tmp_path):
     """Builds a made-up kernel from {path: content}."""
+
     def make(contents: dict[str, str]) -> Files:
         for path, content in contents.items():
             file = tmp_path / path
@@ -42,62 +44,178 @@ def kernel(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("check, contents, severity, words", [
-    (machine_processor.governor, {}, "ok", "not in the hands"),
-    (machine_processor.governor, {f"{CPU}/cpu0/cpufreq/scaling_governor": "performance\n"}, "ok", "performance"),
-    (machine_processor.governor, {f"{CPU}/cpu0/cpufreq/scaling_governor": "performance",
-                                  f"{CPU}/cpu1/cpufreq/scaling_governor": "powersave"}, "warn", "performance, powersave"),
-    (machine_processor.turbo, {f"{CPU}/intel_pstate/no_turbo": "1"}, "ok", "off"),
-    (machine_processor.turbo, {f"{CPU}/intel_pstate/no_turbo": "0"}, "warn", "on"),
-    (machine_processor.turbo, {f"{CPU}/cpufreq/boost": "1"}, "warn", "on"),
-    (machine_processor.turbo, {f"{CPU}/cpufreq/boost": "0"}, "ok", "off"),
-    (machine_processor.smt, {f"{CPU}/smt/active": "1"}, "warn", "on"),
-    (machine_processor.smt, {f"{CPU}/smt/active": "0"}, "ok", "off"),
-    (machine_processor.hypervisor, {"proc/cpuinfo": "flags : fpu hypervisor lm", "sys/class/dmi/id/sys_vendor": "QEMU"},
-     "warn", "QEMU"),
-    (machine_processor.hypervisor, {"proc/cpuinfo": "flags : fpu lm"}, "ok", "none"),
-    (machine_processor.battery, {f"{SUPPLY}/BAT0/type": "Battery", f"{SUPPLY}/BAT0/status": "Discharging"}, "bad", "battery"),
-    (machine_processor.battery, {f"{SUPPLY}/BAT0/type": "Battery", f"{SUPPLY}/BAT0/status": "Charging",
-                                 f"{SUPPLY}/AC/type": "Mains", f"{SUPPLY}/AC/online": "1"}, "ok", "mains"),
-    (machine_processor.battery, {f"{SUPPLY}/mouse/type": "Battery", f"{SUPPLY}/mouse/status": "Discharging",
-                                 f"{SUPPLY}/mouse/scope": "Device"}, "ok", "no battery"),
-    (machine_processor.clocksource, {"sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc"}, "ok", "tsc"),
-    (machine_processor.clocksource, {"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"}, "warn", "hpet"),
-    (machine_memory.huge_pages, {"sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never"}, "ok", "madvise"),
-    (machine_memory.huge_pages, {"sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never"}, "warn", "always"),
-    (machine_memory.swap, {"proc/meminfo": "SwapTotal: 2048 kB\nSwapFree: 1024 kB"}, "warn", "1 MiB"),
-    (machine_memory.swap, {"proc/meminfo": "SwapTotal: 2048 kB\nSwapFree: 2048 kB"}, "ok", "unused"),
-    (machine_memory.swap, {"proc/meminfo": "SwapTotal: 0 kB\nSwapFree: 0 kB"}, "ok", "none"),
-    (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 8388608 kB"}, "ok", "8 GiB"),
-    (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 524288 kB"}, "warn", "512 MiB"),
-    (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 65536 kB"}, "bad", "64 MiB"),
-    (machine_memory.overcommit, {"proc/sys/vm/overcommit_memory": "0"}, "ok", "heuristic"),
-    (machine_memory.overcommit, {"proc/sys/vm/overcommit_memory": "2"}, "warn", "strict"),
-    (machine_memory.layout, {"proc/sys/kernel/randomize_va_space": "2", "proc/self/personality": "00000000"}, "ok", "full"),
-    (machine_memory.layout, {"proc/sys/kernel/randomize_va_space": "1"}, "warn", "without the heap"),
-    (machine_memory.layout, {"proc/sys/kernel/randomize_va_space": "0"}, "bad", "off"),
-    (machine_memory.layout, {"proc/sys/kernel/randomize_va_space": "2", "proc/self/personality": "00040000"}, "bad", "shell"),
-    (machine_load.pressure, {"proc/loadavg": "0.10 0.2 0.3", "proc/pressure/cpu": "some avg10=0.50 avg60=0 total=1"}, "ok", "0.10"),
-    (machine_load.pressure, {"proc/loadavg": "9 9 9", "proc/pressure/cpu": "some avg10=7.00 avg60=0 total=1"}, "warn", "7.0 %"),
-    (machine_load.pressure, {"proc/loadavg": "9 9 9", "proc/pressure/cpu": "some avg10=70.0 avg60=0 total=1"}, "bad", "70.0 %"),
-    (machine_load.pressure, {"proc/loadavg": "9 9 9"}, "ok", "does not tell"),
-])
+@pytest.mark.parametrize(
+    "check, contents, severity, words",
+    [
+        (machine_processor.governor, {}, "ok", "not in the hands"),
+        (machine_processor.governor, {f"{CPU}/cpu0/cpufreq/scaling_governor": "performance\n"}, "ok", "performance"),
+        (
+            machine_processor.governor,
+            {
+                f"{CPU}/cpu0/cpufreq/scaling_governor": "performance",
+                f"{CPU}/cpu1/cpufreq/scaling_governor": "powersave",
+            },
+            "warn",
+            "performance, powersave",
+        ),
+        (machine_processor.turbo, {f"{CPU}/intel_pstate/no_turbo": "1"}, "ok", "off"),
+        (machine_processor.turbo, {f"{CPU}/intel_pstate/no_turbo": "0"}, "warn", "on"),
+        (machine_processor.turbo, {f"{CPU}/cpufreq/boost": "1"}, "warn", "on"),
+        (machine_processor.turbo, {f"{CPU}/cpufreq/boost": "0"}, "ok", "off"),
+        (machine_processor.smt, {f"{CPU}/smt/active": "1"}, "warn", "on"),
+        (machine_processor.smt, {f"{CPU}/smt/active": "0"}, "ok", "off"),
+        (
+            machine_processor.hypervisor,
+            {"proc/cpuinfo": "flags : fpu hypervisor lm", "sys/class/dmi/id/sys_vendor": "QEMU"},
+            "warn",
+            "QEMU",
+        ),
+        (machine_processor.hypervisor, {"proc/cpuinfo": "flags : fpu lm"}, "ok", "none"),
+        (
+            machine_processor.battery,
+            {f"{SUPPLY}/BAT0/type": "Battery", f"{SUPPLY}/BAT0/status": "Discharging"},
+            "bad",
+            "battery",
+        ),
+        (
+            machine_processor.battery,
+            {
+                f"{SUPPLY}/BAT0/type": "Battery",
+                f"{SUPPLY}/BAT0/status": "Charging",
+                f"{SUPPLY}/AC/type": "Mains",
+                f"{SUPPLY}/AC/online": "1",
+            },
+            "ok",
+            "mains",
+        ),
+        (
+            machine_processor.battery,
+            {
+                f"{SUPPLY}/mouse/type": "Battery",
+                f"{SUPPLY}/mouse/status": "Discharging",
+                f"{SUPPLY}/mouse/scope": "Device",
+            },
+            "ok",
+            "no battery",
+        ),
+        (
+            machine_processor.clocksource,
+            {"sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc"},
+            "ok",
+            "tsc",
+        ),
+        (
+            machine_processor.clocksource,
+            {"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
+            "warn",
+            "hpet",
+        ),
+        (
+            machine_memory.huge_pages,
+            {"sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never"},
+            "ok",
+            "madvise",
+        ),
+        (
+            machine_memory.huge_pages,
+            {"sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never"},
+            "warn",
+            "always",
+        ),
+        (machine_memory.swap, {"proc/meminfo": "SwapTotal: 2048 kB\nSwapFree: 1024 kB"}, "warn", "1 MiB"),
+        (machine_memory.swap, {"proc/meminfo": "SwapTotal: 2048 kB\nSwapFree: 2048 kB"}, "ok", "unused"),
+        (machine_memory.swap, {"proc/meminfo": "SwapTotal: 0 kB\nSwapFree: 0 kB"}, "ok", "none"),
+        (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 8388608 kB"}, "ok", "8 GiB"),
+        (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 524288 kB"}, "warn", "512 MiB"),
+        (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 65536 kB"}, "bad", "64 MiB"),
+        (machine_memory.overcommit, {"proc/sys/vm/overcommit_memory": "0"}, "ok", "heuristic"),
+        (machine_memory.overcommit, {"proc/sys/vm/overcommit_memory": "2"}, "warn", "strict"),
+        (
+            machine_memory.layout,
+            {"proc/sys/kernel/randomize_va_space": "2", "proc/self/personality": "00000000"},
+            "ok",
+            "full",
+        ),
+        (machine_memory.layout, {"proc/sys/kernel/randomize_va_space": "1"}, "warn", "without the heap"),
+        (machine_memory.layout, {"proc/sys/kernel/randomize_va_space": "0"}, "bad", "off"),
+        (
+            machine_memory.layout,
+            {"proc/sys/kernel/randomize_va_space": "2", "proc/self/personality": "00040000"},
+            "bad",
+            "shell",
+        ),
+        (
+            machine_load.pressure,
+            {"proc/loadavg": "0.10 0.2 0.3", "proc/pressure/cpu": "some avg10=0.50 avg60=0 total=1"},
+            "ok",
+            "0.10",
+        ),
+        (
+            machine_load.pressure,
+            {"proc/loadavg": "9 9 9", "proc/pressure/cpu": "some avg10=7.00 avg60=0 total=1"},
+            "warn",
+            "7.0 %",
+        ),
+        (
+            machine_load.pressure,
+            {"proc/loadavg": "9 9 9", "proc/pressure/cpu": "some avg10=70.0 avg60=0 total=1"},
+            "bad",
+            "70.0 %",
+        ),
+        (machine_load.pressure, {"proc/loadavg": "9 9 9"}, "ok", "does not tell"),
+    ],
+)
 def test_a_check_says_what_the_kernel_says(kernel, check, contents, severity, words):
     finding = check(kernel(contents))
     assert finding.severity == severity and words in finding.state
     assert bool(finding.effect) == bool(finding.remedy) == (severity != "ok")
 
 
-@pytest.mark.parametrize("contents, severity, words", [
-    ({"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/b/cpu.stat": "", "sys/fs/cgroup/a/b/cpu.max": "max 100000"}, "ok", "none"),
-    ({"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/b/cpu.stat": "", "sys/fs/cgroup/a/cpu.stat": "",
-      "sys/fs/cgroup/a/cpu.max": "150000 100000"}, "warn", "1.5 processors"),
-    ({"proc/self/cgroup": "3:cpu,cpuacct:/x", "sys/fs/cgroup/cpu/cpu.stat": "", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000",
-      "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, "warn", "0.5 processors"),
-    ({"proc/self/cgroup": "3:cpu:/", "sys/fs/cgroup/cpu/cpu.stat": "", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
-      "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, "ok", "none"),
-    ({}, "ok", "none"),
-])
+@pytest.mark.parametrize(
+    "contents, severity, words",
+    [
+        (
+            {
+                "proc/self/cgroup": "0::/a/b",
+                "sys/fs/cgroup/a/b/cpu.stat": "",
+                "sys/fs/cgroup/a/b/cpu.max": "max 100000",
+            },
+            "ok",
+            "none",
+        ),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b",
+                "sys/fs/cgroup/a/b/cpu.stat": "",
+                "sys/fs/cgroup/a/cpu.stat": "",
+                "sys/fs/cgroup/a/cpu.max": "150000 100000",
+            },
+            "warn",
+            "1.5 processors",
+        ),
+        (
+            {
+                "proc/self/cgroup": "3:cpu,cpuacct:/x",
+                "sys/fs/cgroup/cpu/cpu.stat": "",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+            },
+            "warn",
+            "0.5 processors",
+        ),
+        (
+            {
+                "proc/self/cgroup": "3:cpu:/",
+                "sys/fs/cgroup/cpu/cpu.stat": "",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+            },
+            "ok",
+            "none",
+        ),
+        ({}, "ok", "none"),
+    ],
+)
 def test_quotas_of_both_kinds_of_cgroup(kernel, contents, severity, words):
     finding = {f.check: f for f in machine_load.load_findings(kernel(contents), 0)}["quota"]
     assert finding.severity == severity and words in finding.state
@@ -119,23 +237,59 @@ def process(name: str, ticks: int) -> str:
     return f"42 ({name}) S 1 1 1 0 -1 4194560 1 2 3 4 {ticks} 0 0 0 20 0 1 0 5"
 
 
-@pytest.mark.parametrize("contents, later, check, severity, words", [
-    ({"proc/42/stat": process("a (b) c", 0)}, {"proc/42/stat": process("a (b) c", 100 * TICKS)}, "other processes", "bad", "a (b) c"),
-    ({"proc/42/stat": process("x", 0)}, {"proc/42/stat": process("x", 0)}, "other processes", "ok", "idle"),
-    ({"proc/stat": "cpu  10 0 10 80 0 0 0 0 0 0"}, {"proc/stat": "cpu  90 0 20 80 0 0 0 10 0 0"}, "steal", "bad", "10.0% now"),
-    ({"proc/stat": "cpu  900 0 10 80 0 0 0 10 0 0"}, {"proc/stat": "cpu  990 0 10 80 0 0 0 10 0 0"}, "steal", "warn", "0.0% now"),
-    ({"proc/stat": "cpu  10 0 10 80 0 0 0 0 0 0"}, {"proc/stat": "cpu  20 0 10 80 0 0 0 0 0 0"}, "steal", "ok", "0.0% now"),
-    ({"proc/vmstat": "pswpin 1\npswpout 1"}, {"proc/vmstat": "pswpin 4\npswpout 1"}, "swapping", "bad", "3 pages"),
-])
+@pytest.mark.parametrize(
+    "contents, later, check, severity, words",
+    [
+        (
+            {"proc/42/stat": process("a (b) c", 0)},
+            {"proc/42/stat": process("a (b) c", 100 * TICKS)},
+            "other processes",
+            "bad",
+            "a (b) c",
+        ),
+        ({"proc/42/stat": process("x", 0)}, {"proc/42/stat": process("x", 0)}, "other processes", "ok", "idle"),
+        (
+            {"proc/stat": "cpu  10 0 10 80 0 0 0 0 0 0"},
+            {"proc/stat": "cpu  90 0 20 80 0 0 0 10 0 0"},
+            "steal",
+            "bad",
+            "10.0% now",
+        ),
+        (
+            {"proc/stat": "cpu  900 0 10 80 0 0 0 10 0 0"},
+            {"proc/stat": "cpu  990 0 10 80 0 0 0 10 0 0"},
+            "steal",
+            "warn",
+            "0.0% now",
+        ),
+        (
+            {"proc/stat": "cpu  10 0 10 80 0 0 0 0 0 0"},
+            {"proc/stat": "cpu  20 0 10 80 0 0 0 0 0 0"},
+            "steal",
+            "ok",
+            "0.0% now",
+        ),
+        ({"proc/vmstat": "pswpin 1\npswpout 1"}, {"proc/vmstat": "pswpin 4\npswpout 1"}, "swapping", "bad", "3 pages"),
+    ],
+)
 def test_rates_are_what_grew_between_two_looks(kernel, tmp_path, contents, later, check, severity, words):
     kernel(contents)
     # A tenth of a second lies between the looks, and far more than that is said to have been used in it.
-    findings = {f.check: f for f in machine_load.load_findings(MovingKernel(tmp_path, later), 0.1 if "proc/42/stat" in contents else 0)}
+    findings = {
+        f.check: f
+        for f in machine_load.load_findings(MovingKernel(tmp_path, later), 0.1 if "proc/42/stat" in contents else 0)
+    }
     assert findings[check].severity == severity and words in findings[check].state
 
 
 def test_throttling_is_seen(kernel, tmp_path):
-    kernel({"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.stat": "nr_throttled 3", "sys/fs/cgroup/cpu.max": "100000 100000"})
+    kernel(
+        {
+            "proc/self/cgroup": "0::/",
+            "sys/fs/cgroup/cpu.stat": "nr_throttled 3",
+            "sys/fs/cgroup/cpu.max": "100000 100000",
+        }
+    )
     kernel_later = MovingKernel(tmp_path, {})
     folders = machine_load.quota_folders(kernel_later)
     before = machine_load._look(kernel_later, folders)
@@ -162,6 +316,12 @@ def test_results_that_cannot_be_written_are_bad():
     assert machine_memory.disk(Path("/proc/nowhere")).severity == "bad"
 
 
+def test_settings_of_allocators_in_the_shell_are_told():
+    assert environment({"PATH": "/bin", "MALLOC_CONF": ""}).severity == "ok"
+    finding = environment({"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "x", "HOME": "/"})
+    assert (finding.severity, finding.command) == ("warn", "unset GLIBC_TUNABLES MALLOC_ARENA_MAX")
+
+
 def test_counters_that_do_not_open_are_said(kernel):
     assert machine_processor.counters(kernel({}), opens=True).severity == "ok"
     assert machine_processor.counters(kernel({}), opens=False).severity == "warn"
@@ -178,7 +338,7 @@ def test_commands_are_pasteable(monkeypatch):
 
 
 class Machine:
-    """Stands in for run_trial: wall times with known noise between the trials of a block and a drift that blocks take out."""
+    """Stands in for run_trial: known noise between the trials of a block, and a drift that blocks take out."""
 
     def __init__(self, cv: float, *, drift: float = 0.0, trips: int = 0, status: str = "ok"):
         self.random, self.cv, self.drift, self.trips, self.status = random.Random(5), cv, drift, trips, status

@@ -1,4 +1,4 @@
-"""`heapyard doctor`: what on this machine threatens a result, what to do about it, and how small a difference it can find."""
+"""`heapyard doctor`: what on this machine threatens a result, what to do, and how small a difference it can find."""
 
 from __future__ import annotations
 
@@ -89,8 +89,14 @@ class _Progress:
         if console.is_terminal and not self.quiet:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-            self.bar = Progress(TextColumn("measuring the noise"), BarColumn(), TimeRemainingColumn(), console=console,
-                                auto_refresh=False, transient=True)
+            self.bar = Progress(
+                TextColumn("measuring the noise"),
+                BarColumn(),
+                TimeRemainingColumn(),
+                console=console,
+                auto_refresh=False,
+                transient=True,
+            )
             self.bar.start()
             self.task = self.bar.add_task("", total=1.0)
         elif not self.quiet:
@@ -124,7 +130,8 @@ def _print_findings(console: Console, findings: Sequence[Finding]) -> None:
         text.stylize(COLOURS[f.severity], 0, len(f.severity))
         console.print(text, soft_wrap=True)
         for line in (_folded(f.effect, "      so: ", console.width) if f.effect else []) + (
-                _folded(f.remedy, "      do: ", console.width) if f.remedy else []):
+            _folded(f.remedy, "      do: ", console.width) if f.remedy else []
+        ):
             console.print(Text(line), soft_wrap=True)
         if f.command:  # never folded: it must survive being copied
             console.print(Text(f"      $ {f.command}", "bold"), soft_wrap=True)
@@ -150,15 +157,21 @@ def _print_noise(console: Console, noise: Noise) -> None:
     console.print(Text("\nNoise of one trial beyond its block", "bold"))
     say(f"time    {_spread(noise.time)}")
     say(f"memory  {_spread(noise.memory)}")
-    say(f"From {noise.blocks} blocks of a program of {format_duration(noise.trial_seconds)} against itself under glibc; "
-        f"blocks that a guard rejected: {noise.disturbed}{_in_brackets(noise.reasons)}.")
+    say(
+        f"From {noise.blocks} blocks of a program of {format_duration(noise.trial_seconds)} against itself under "
+        "glibc; "
+        f"blocks that a guard rejected: {noise.disturbed}{_in_brackets(noise.reasons)}."
+    )
     console.print(Text("\nDifferences in time that four of five experiments find", "bold"))
     say(f"{'difference':>10}  {'blocks':>7}  {'time it takes':>14}")
     for found in _finds(noise):
         say(f"{found['difference'] * 100:>8g} %  {found['blocks']:>7}  {format_duration(found['seconds']):>14}")
     least = detectable_difference(noise.memory.cv, noise.blocks)
-    say(f"For one other allocator on one program of {format_duration(PROGRAM_SECONDS)}. Differences in memory of {least * 100:.2g} % "
-        f"show in {noise.blocks} blocks. Your own program may be noisier: compare measures its noise first.")
+    say(
+        f"For one other allocator on one program of {format_duration(PROGRAM_SECONDS)}. "
+        f"Differences in memory of {least * 100:.2g} % show in {noise.blocks} blocks. "
+        "Your own program may be noisier: compare measures its noise first."
+    )
 
 
 def _in_brackets(reasons: Sequence[str]) -> str:
@@ -170,12 +183,16 @@ def _spread(spread: Spread) -> str:
 
 
 def _finds(noise: Noise) -> list[dict[str, float]]:
-    """For each difference in time: blocks and seconds that find it; without those that a million blocks would not find."""
+    """For each difference in time the blocks and seconds that find it, if a million blocks do."""
     from ..design.power import blocks_for
 
     block_seconds = TREATMENTS * (PROGRAM_SECONDS + noise.overhead_seconds)
     found = ((difference, blocks_for(difference, noise.time.cv)) for difference in DIFFERENCES)
-    return [{"difference": difference, "blocks": blocks, "seconds": blocks * block_seconds} for difference, blocks in found if blocks]
+    return [
+        {"difference": difference, "blocks": blocks, "seconds": blocks * block_seconds}
+        for difference, blocks in found
+        if blocks
+    ]
 
 
 def _everything(findings: Sequence[Finding], noise: Noise | None, obstacle: str) -> dict[str, object]:

@@ -30,8 +30,12 @@ for i in range(600_000):
     kept[i * 7919 % 20_011] = [str(i), bytes(i % 701)]
 print(sum(len(name) + len(block) for name, block in kept.values()))
 """
-WORKLOAD = Program(name="doctor", title="Python making strings and lists", command=(sys.executable, "-I", "-S", "-c", _SCRIPT),
-                   env={"PYTHONMALLOC": "malloc"})
+WORKLOAD = Program(
+    name="doctor",
+    title="Python making strings and lists",
+    command=(sys.executable, "-I", "-S", "-c", _SCRIPT),
+    env={"PYTHONMALLOC": "malloc"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What an A/A run of `blocks` blocks showed. `disturbed`: further blocks that a guard threw out. Seconds throughout."""
+    """What an A/A run of `blocks` blocks showed. `disturbed`: further blocks that a guard threw out."""
 
     blocks: int
     disturbed: int
@@ -56,35 +60,68 @@ class Noise:
     memory: Spread
 
 
-def measure_noise(allocator: Allocator, seconds: float, launch: Launch, *, seed: int = 0,
-                  stop: threading.Event | None = None, progress: Callable[[float], None] = lambda share: None) -> Noise:
+def measure_noise(
+    allocator: Allocator,
+    seconds: float,
+    launch: Launch,
+    *,
+    seed: int = 0,
+    stop: threading.Event | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Noise:
     """Run blocks of the workload against itself under `allocator` for about `seconds`, at least three.
 
     `progress` is told the share done between trials. HeapyardError when a trial fails or `stop` is set.
     """
     baseline = Treatment(allocator.name, allocator)
     control = Treatment(allocator.name + CONTROL_SUFFIX, allocator, role="control")
-    run = _Run({t.label: t for t in (baseline, control)}, Settings(baseline=allocator.name, seed=seed), launch, stop, progress,
-               seconds)
+    run = _Run(
+        {t.label: t for t in (baseline, control)},
+        Settings(baseline=allocator.name, seed=seed),
+        launch,
+        stop,
+        progress,
+        seconds,
+    )
     run.trial(baseline.label, pad=0)  # fills the file cache; not counted
     rows: list[dict[str, dict[str, float]]] = []
     disturbed: list[dict[str, dict[str, float]]] = []
     reasons: dict[str, None] = {}
     while len(rows) + len(disturbed) < LEAST_BLOCKS or run.has_time():
         number = len(rows) + len(disturbed)
-        block = make_blocks([WORKLOAD.name], list(run.treatments), range(number, number + 1), seed=seed, stage="main",
-                            first_index=number)[0]
+        block = make_blocks(
+            [WORKLOAD.name],
+            list(run.treatments),
+            range(number, number + 1),
+            seed=seed,
+            stage="main",
+            first_index=number,
+        )[0]
         values, tripped = run.block(block)
         (disturbed if tripped else rows).append(values)
         reasons.update(dict.fromkeys(tripped))
     counted = rows if len(rows) >= LEAST_BLOCKS else rows + disturbed
-    return Noise(len(counted), len(disturbed), tuple(reasons), median(run.walls), median(run.overheads),
-                 _spread(counted, PRIMARY_TIME), _spread(counted, PRIMARY_MEMORY))
+    return Noise(
+        len(counted),
+        len(disturbed),
+        tuple(reasons),
+        median(run.walls),
+        median(run.overheads),
+        _spread(counted, PRIMARY_TIME),
+        _spread(counted, PRIMARY_MEMORY),
+    )
 
 
 class _Run:
-    def __init__(self, treatments: dict[str, Treatment], settings: Settings, launch: Launch, stop: threading.Event | None,
-                 progress: Callable[[float], None], seconds: float):
+    def __init__(
+        self,
+        treatments: dict[str, Treatment],
+        settings: Settings,
+        launch: Launch,
+        stop: threading.Event | None,
+        progress: Callable[[float], None],
+        seconds: float,
+    ):
         self.treatments, self.settings, self.launch = treatments, settings, launch
         self.stop, self.progress, self.seconds = stop or threading.Event(), progress, seconds
         self.begin = time.monotonic()
@@ -99,15 +136,19 @@ class _Run:
     def block(self, block: Block) -> tuple[dict[str, dict[str, float]], tuple[str, ...]]:
         """(metrics by label, guards that tripped)."""
         outcomes = {label: self.trial(label, pad) for label, pad in zip(block.order, block.pads, strict=True)}
-        return ({label: metrics for label, (metrics, _) in outcomes.items()},
-                tuple(guard for _, tripped in outcomes.values() for guard in tripped))
+        return (
+            {label: metrics for label, (metrics, _) in outcomes.items()},
+            tuple(guard for _, tripped in outcomes.values() for guard in tripped),
+        )
 
     def trial(self, label: str, pad: int) -> tuple[dict[str, float], tuple[str, ...]]:
         if self.stop.is_set():
             raise KeyboardInterrupt
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="heapyard-") as folder:
-            outcome = self.launch(WORKLOAD, self.treatments[label], self.settings, pad=pad, folder=Path(folder), stop=self.stop)
+            outcome = self.launch(
+                WORKLOAD, self.treatments[label], self.settings, pad=pad, folder=Path(folder), stop=self.stop
+            )
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
         if outcome.status != "ok":

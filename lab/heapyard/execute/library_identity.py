@@ -1,4 +1,4 @@
-"""Is a library still the file the experiment began with? Whoever rebuilds it meanwhile must not change what is measured."""
+"""Is a library still the file the experiment began with? Rebuilding it meanwhile must not change what is measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..model.allocator import Allocator
 
 
 def replaced(allocator: Allocator) -> str:
-    """One sentence if the library's content has changed since the allocator was looked up, else "". O(1) while it has not."""
+    """One sentence if the library's content has changed since the allocator was looked up, else "". O(1) if not."""
     if allocator.library is None or not allocator.sha256:
         return ""
     try:
@@ -18,7 +18,9 @@ def replaced(allocator: Allocator) -> str:
         digest = _digest(allocator.library, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     except OSError as error:
         return f"{allocator.library} cannot be read any more ({error.strerror})"
-    return "" if digest == allocator.sha256 else f"{allocator.library} was replaced by another file during the experiment"
+    return (
+        "" if digest == allocator.sha256 else f"{allocator.library} was replaced by another file during the experiment"
+    )
 
 
 @lru_cache(maxsize=256)

@@ -11,9 +11,10 @@ Severity = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`ok`: nothing to fear. `warn`: results are noisier or less general than they could be. `bad`: do not measure like this.
+    """`ok`: nothing to fear. `warn`: results are noisier or less general than they could be. `bad`: do not measure so.
 
-    `command` is exact and can be pasted; empty where no command helps. `effect` and `remedy` are empty when all is well.
+    `command` is exact and can be pasted; empty where no command helps. `effect` and `remedy` are empty when all is
+    well.
     """
 
     check: str
@@ -25,7 +26,7 @@ class Finding:
 
 
 def write_command(value: str, *targets: str) -> str:
-    """A shell line that writes `value` into files of the kernel, with sudo unless we are root; targets may be patterns."""
+    """A shell line that writes `value` into files (or patterns) of the kernel, with sudo unless we are root."""
     return f"echo {value} | {sudo()}tee {' '.join(targets)}"
 
 

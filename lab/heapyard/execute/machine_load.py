@@ -12,8 +12,8 @@ from .guards import OTHERS_LIMIT, STEAL_LIMIT
 from .machine_files import Files
 from .machine_finding import Finding
 
-# A process at 5 % of a processor moves a time of 1 s by up to 50 ms, the whole width of what is usually looked for. What is
-# "bad" is what the guards of an experiment would repeat a block for.
+# A process at 5 % of a processor moves a time of 1 s by up to 50 ms, the whole width of what is usually looked for.
+# What is "bad" is what the guards of an experiment would repeat a block for.
 BUSY = 0.05  # of one processor
 STEAL = 0.005  # of all processors' time
 PRESSURE, TOO_MUCH_PRESSURE = 5.0, 20.0  # % of the last 10 s in which a task that could run had to wait
@@ -37,8 +37,13 @@ def load_findings(files: Files, seconds: float) -> list[Finding]:
     before = _look(files, folders)
     time.sleep(seconds)
     after = _look(files, folders)
-    return [others(before, after), pressure(files), steal(before, after), quota(files, folders, before, after),
-            swapping(before, after)]
+    return [
+        others(before, after),
+        pressure(files),
+        steal(before, after),
+        quota(files, folders, before, after),
+        swapping(before, after),
+    ]
 
 
 def _look(files: Files, folders: list[str]) -> _Look:
@@ -53,9 +58,14 @@ def _look(files: Files, folders: list[str]) -> _Look:
     line = re.search(r"^cpu +(.*)$", files.text("proc/stat") or "", re.MULTILINE)
     times = [int(field) for field in line[1].split()[:8]] if line else []
     pages = files.table("proc/vmstat")
-    return _Look(time.monotonic(), ticks, sum(times), times[7] if len(times) > 7 else 0,
-                 pages.get("pswpin", 0) + pages.get("pswpout", 0),
-                 sum(files.table(f"{folder}/cpu.stat").get("nr_throttled", 0) for folder in folders))
+    return _Look(
+        time.monotonic(),
+        ticks,
+        sum(times),
+        times[7] if len(times) > 7 else 0,
+        pages.get("pswpin", 0) + pages.get("pswpout", 0),
+        sum(files.table(f"{folder}/cpu.stat").get("nr_throttled", 0) for folder in folders),
+    )
 
 
 def others(before: _Look, after: _Look) -> Finding:
@@ -67,9 +77,14 @@ def others(before: _Look, after: _Look) -> Finding:
         return Finding("other processes", "ok", "idle")
     named = ", ".join(f"{after.ticks[pid][1]} ({shares[pid]:.0%} of a processor)" for pid in busy[:3])
     more = f" and {len(busy) - 3} more" if len(busy) > 3 else ""
-    return Finding("other processes", "bad" if sum(shares.values()) >= OTHERS_LIMIT * (os.cpu_count() or 1) else "warn", named + more,
-                   "they take the program's turn and empty its caches", "end them, or wait until they have ended",
-                   f"ps -o pid,pcpu,args -p {','.join(map(str, busy[:10]))}")
+    return Finding(
+        "other processes",
+        "bad" if sum(shares.values()) >= OTHERS_LIMIT * (os.cpu_count() or 1) else "warn",
+        named + more,
+        "they take the program's turn and empty its caches",
+        "end them, or wait until they have ended",
+        f"ps -o pid,pcpu,args -p {','.join(map(str, busy[:10]))}",
+    )
 
 
 def pressure(files: Files) -> Finding:
@@ -81,9 +96,14 @@ def pressure(files: Files) -> Finding:
     state = f"load {load}; tasks waited for a processor in {waited:.1f} % of the last 10 s"
     if waited < PRESSURE:
         return Finding("load", "ok", state)
-    return Finding("load", "bad" if waited >= TOO_MUCH_PRESSURE else "warn", state,
-                   "the program would wait too, and its wall time count the waiting", "wait until the machine is idle",
-                   "cat /proc/pressure/cpu")
+    return Finding(
+        "load",
+        "bad" if waited >= TOO_MUCH_PRESSURE else "warn",
+        state,
+        "the program would wait too, and its wall time count the waiting",
+        "wait until the machine is idle",
+        "cat /proc/pressure/cpu",
+    )
 
 
 def steal(before: _Look, after: _Look) -> Finding:
@@ -93,20 +113,31 @@ def steal(before: _Look, after: _Look) -> Finding:
     worst = max(now, ever)
     if worst < STEAL:
         return Finding("steal", "ok", state)
-    return Finding("steal", "bad" if now > STEAL_LIMIT else "warn", state, "the host runs others in this machine's time",
-                   "measure at a quieter hour, or on a machine of your own; blocks with steal are repeated")
+    return Finding(
+        "steal",
+        "bad" if now > STEAL_LIMIT else "warn",
+        state,
+        "the host runs others in this machine's time",
+        "measure at a quieter hour, or on a machine of your own; blocks with steal are repeated",
+    )
 
 
 def swapping(before: _Look, after: _Look) -> Finding:
     pages = after.swapped - before.swapped
     if pages <= 0:
         return Finding("swapping", "ok", "none now")
-    return Finding("swapping", "bad", f"{pages} pages in {format_duration(after.at - before.at)}", "programs wait for the disk",
-                   "end what holds memory", "ps -eo rss,pid,args --sort=-rss | head")
+    return Finding(
+        "swapping",
+        "bad",
+        f"{pages} pages in {format_duration(after.at - before.at)}",
+        "programs wait for the disk",
+        "end what holds memory",
+        "ps -eo rss,pid,args --sort=-rss | head",
+    )
 
 
 def quota_folders(files: Files) -> list[str]:
-    """The folders with cpu.stat of this process's cgroup and of all above it: version 2, and version 1 where cpu is there."""
+    """The folders with cpu.stat of this process's cgroup and of all above it, of version 2 and 1."""
     found = []
     for line in (files.text("proc/self/cgroup") or "").splitlines():
         number, controllers, path = line.split(":", 2)
@@ -122,10 +153,13 @@ def quota(files: Files, folders: list[str], before: _Look, after: _Look) -> Find
     if not limits:
         return Finding("quota", "ok", "none")
     grown = after.throttled - before.throttled
-    return Finding("quota", "bad" if grown > 0 else "warn",
-                   f"{min(limits):g} processors{'; used up just now' if grown > 0 else ''}",
-                   "once the quota of a period is used up, the program stands still until the next",
-                   "start the container without --cpus, or the service without CPUQuota")
+    return Finding(
+        "quota",
+        "bad" if grown > 0 else "warn",
+        f"{min(limits):g} processors{'; used up just now' if grown > 0 else ''}",
+        "once the quota of a period is used up, the program stands still until the next",
+        "start the container without --cpus, or the service without CPUQuota",
+    )
 
 
 def _processors_allowed(files: Files, folder: str) -> float | None:

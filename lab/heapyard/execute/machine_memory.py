@@ -25,9 +25,14 @@ def huge_pages(files: Files) -> Finding:
     mode = files.chosen(THP)
     if mode != "always":
         return Finding("huge pages", "ok", mode or "none")
-    return Finding("huge pages", "warn", mode,
-                   "a touched byte may cost 2 MiB: memory depends on how each allocator aligns its areas",
-                   "keep it if your servers run so, else let programs ask for them", write_command("madvise", f"/{THP}"))
+    return Finding(
+        "huge pages",
+        "warn",
+        mode,
+        "a touched byte may cost 2 MiB: memory depends on how each allocator aligns its areas",
+        "keep it if your servers run so, else let programs ask for them",
+        write_command("madvise", f"/{THP}"),
+    )
 
 
 def swap(files: Files) -> Finding:
@@ -35,8 +40,14 @@ def swap(files: Files) -> Finding:
     used = 1024 * (memory.get("SwapTotal", 0) - memory.get("SwapFree", 0))
     if used <= 0:
         return Finding("swap", "ok", "unused" if memory.get("SwapTotal") else "none")
-    return Finding("swap", "warn", f"{format_bytes(used)} in use", "what is swapped out counts as free: memory comes out too small",
-                   "take it back into memory, if there is room", f"{sudo()}swapoff -a && {sudo()}swapon -a")
+    return Finding(
+        "swap",
+        "warn",
+        f"{format_bytes(used)} in use",
+        "what is swapped out counts as free: memory comes out too small",
+        "take it back into memory, if there is room",
+        f"{sudo()}swapoff -a && {sudo()}swapon -a",
+    )
 
 
 def free_memory(files: Files) -> Finding:
@@ -46,17 +57,28 @@ def free_memory(files: Files) -> Finding:
     free *= 1024
     if free >= SCARCE:
         return Finding("free memory", "ok", format_bytes(free))
-    return Finding("free memory", "bad" if free < TOO_LITTLE else "warn", format_bytes(free),
-                   "the kernel takes pages back while programs run, or ends them", "end what holds memory",
-                   "ps -eo rss,pid,args --sort=-rss | head")
+    return Finding(
+        "free memory",
+        "bad" if free < TOO_LITTLE else "warn",
+        format_bytes(free),
+        "the kernel takes pages back while programs run, or ends them",
+        "end what holds memory",
+        "ps -eo rss,pid,args --sort=-rss | head",
+    )
 
 
 def overcommit(files: Files) -> Finding:
     mode = files.number("proc/sys/vm/overcommit_memory")
     if mode != 2:
         return Finding("overcommit", "ok", {0: "heuristic", 1: "always"}.get(mode, "unknown"))
-    return Finding("overcommit", "warn", "strict", "allocators that reserve address space fail here and only here",
-                   "allow it, unless your servers are strict too", f"{sudo()}sysctl vm.overcommit_memory=0")
+    return Finding(
+        "overcommit",
+        "warn",
+        "strict",
+        "allocators that reserve address space fail here and only here",
+        "allow it, unless your servers are strict too",
+        f"{sudo()}sysctl vm.overcommit_memory=0",
+    )
 
 
 def layout(files: Files) -> Finding:
@@ -70,19 +92,37 @@ def layout(files: Files) -> Finding:
         return Finding("ASLR", "bad", "off in this shell", effect, "start a shell without setarch -R")
     if level in (None, 2):
         return Finding("ASLR", "ok", "full" if level else "unknown")
-    return Finding("ASLR", "bad" if level == 0 else "warn", "off" if level == 0 else "without the heap", effect, "switch it on",
-                   f"{sudo()}sysctl kernel.randomize_va_space=2")
+    return Finding(
+        "ASLR",
+        "bad" if level == 0 else "warn",
+        "off" if level == 0 else "without the heap",
+        effect,
+        "switch it on",
+        f"{sudo()}sysctl kernel.randomize_va_space=2",
+    )
 
 
 def disk(results: Path) -> Finding:
     folder = next(p for p in (results, *results.parents) if p.exists())
     move = "have results elsewhere"
     if not os.access(folder, os.W_OK) or not folder.is_dir():
-        return Finding("results", "bad", f"{folder} cannot be written", "no experiment can be kept", move,
-                       "export HEAPYARD_RESULTS=FOLDER")
+        return Finding(
+            "results",
+            "bad",
+            f"{folder} cannot be written",
+            "no experiment can be kept",
+            move,
+            "export HEAPYARD_RESULTS=FOLDER",
+        )
     found = os.statvfs(folder)
     free = found.f_bavail * found.f_frsize
     if free >= DISK_SCARCE:
         return Finding("results", "ok", f"{format_bytes(free)} free in {folder}")
-    return Finding("results", "bad" if free < DISK_TOO_LITTLE else "warn", f"{format_bytes(free)} free in {folder}",
-                   "an experiment ends when the disk is full", move, "export HEAPYARD_RESULTS=FOLDER")
+    return Finding(
+        "results",
+        "bad" if free < DISK_TOO_LITTLE else "warn",
+        f"{format_bytes(free)} free in {folder}",
+        "an experiment ends when the disk is full",
+        move,
+        "export HEAPYARD_RESULTS=FOLDER",
+    )

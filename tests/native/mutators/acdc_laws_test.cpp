@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kDraws = 1'000'000;
 
-// Quantile of chi-square at 1 - 1e-6 (Wilson and Hilferty): with a fixed seed, a wrong law fails and a right one always passes.
+// Quantile of chi-square at 1 - 1e-6 (Wilson and Hilferty): with a fixed seed, a wrong law fails and a right one always
+// passes.
 double critical(double df) {
   const double z = 4.7534, a = 2 / (9 * df);
   return df * std::pow(1 - a + z * std::sqrt(a), 3);
@@ -66,7 +67,8 @@ TEST(PaperLaw, CountsAreTheProductOfTwoSquares) {
   kit::Random random(4);
   for (int i = 0; i < 10'000; ++i) {
     const Draw d = draw_paper(o, random);
-    const auto a = 8 - static_cast<std::int64_t>(exponent(d.size)) + 1, b = 10 - static_cast<std::int64_t>(d.liveness) + 1;
+    const auto a = 8 - static_cast<std::int64_t>(exponent(d.size)) + 1,
+               b = 10 - static_cast<std::int64_t>(d.liveness) + 1;
     ASSERT_EQ(d.count, a * a * b * b);
   }
 }

@@ -108,7 +108,8 @@ TEST_F(Layout, TreesAreBuiltInPreOrderAndFreedInMirroredPreOrder) {
     ASSERT_EQ(freed.size(), count);
     std::vector<void*> by_number(count);
     for (std::uint32_t i = 0; i < count; ++i) by_number[built[i]] = allocated[i];
-    for (std::uint32_t i = 0; i < count; ++i) ASSERT_EQ(freed[i], by_number[visited[i]]) << "node " << i << " of " << count;
+    for (std::uint32_t i = 0; i < count; ++i)
+      ASSERT_EQ(freed[i], by_number[visited[i]]) << "node " << i << " of " << count;
   }
 }
 

@@ -33,7 +33,8 @@ TEST(ModelFile, DrawsFollowTheWeights) {
     weights.push_back(0.5 + (i * 37) % 50);
     total += weights.back();
     const int size = 100 * (i + 1);
-    text += "bucket " + std::to_string(size) + " " + std::to_string(size) + " 2 2 " + std::to_string(weights.back()) + "\n";
+    text +=
+        "bucket " + std::to_string(size) + " " + std::to_string(size) + " 2 2 " + std::to_string(weights.back()) + "\n";
   }
   const Model model = read_model(write_file(text).c_str(), arena);
   kit::Random random(3);
@@ -52,7 +53,9 @@ TEST(ModelFile, DrawsFollowTheWeights) {
 TEST(ModelFile, ThreadsAreDealtToGroupsByShare) {
   kit::Arena arena;
   const Model model = read_model(write_file("heapyard-mutator-model 1 # comment\n\ngroup 75\nbucket 8 8 1 1 1\n"
-                                            "group 25\nshared 10 50\nbucket 9 9 4 7 1\n").c_str(), arena);
+                                            "group 25\nshared 10 50\nbucket 9 9 4 7 1\n")
+                                     .c_str(),
+                                 arena);
   int second = 0;
   for (int i = 0; i < 8; ++i) second += &model.group_of(i, 8) == &model.groups[1];
   EXPECT_EQ(second, 2);
@@ -66,19 +69,28 @@ struct Refused {
 };
 void PrintTo(const Refused& refused, std::ostream* out) { *out << refused.sentence; }
 class ModelFileRefuses : public testing::TestWithParam<Refused> {};
-INSTANTIATE_TEST_SUITE_P(Files, ModelFileRefuses, testing::Values(
-    Refused{"", "starts with 'heapyard-mutator-model 1'"}, Refused{"group 1\n", ":1: a model starts with"},
-    Refused{"heapyard-mutator-model 1\n", "has no group"}, Refused{"heapyard-mutator-model 1\ngroup 1\n", "group 1 has no bucket"},
-    Refused{"heapyard-mutator-model 1\nbucket 1 2 1 1 1\n", ":2: 'bucket' before the first 'group'"},
-    Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 9 8 1 1 1\n", ":3: the largest size is missing or out of range"},
-    Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 8 9 1 1 -1\n", ":3: the weight is missing or out of range"},
-    Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 8 9 1 1 nan\n", ":3: the weight is missing or out of range"},
-    Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 8 9 1 1 1 7\n", ":3: more words than 'bucket' takes"},
-    Refused{"heapyard-mutator-model 1\ngroup 1\nbuckets 8\n", ":3: there is no statement 'buckets'"}));
+INSTANTIATE_TEST_SUITE_P(
+    Files, ModelFileRefuses,
+    testing::Values(
+        Refused{"", "starts with 'heapyard-mutator-model 1'"}, Refused{"group 1\n", ":1: a model starts with"},
+        Refused{"heapyard-mutator-model 1\n", "has no group"},
+        Refused{"heapyard-mutator-model 1\ngroup 1\n", "group 1 has no bucket"},
+        Refused{"heapyard-mutator-model 1\nbucket 1 2 1 1 1\n", ":2: 'bucket' before the first 'group'"},
+        Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 9 8 1 1 1\n",
+                ":3: the largest size is missing or out of range"},
+        Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 8 9 1 1 -1\n", ":3: the weight is missing or out of range"},
+        Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 8 9 1 1 nan\n", ":3: the weight is missing or out of range"},
+        Refused{"heapyard-mutator-model 1\ngroup 1\nbucket 8 9 1 1 1 7\n", ":3: more words than 'bucket' takes"},
+        Refused{"heapyard-mutator-model 1\ngroup 1\nbuckets 8\n", ":3: there is no statement 'buckets'"}));
 
 TEST_P(ModelFileRefuses, WithFileLineAndSentence) {
   const std::string path = write_file(GetParam().text);
-  EXPECT_EXIT({ kit::Arena arena; read_model(path.c_str(), arena); }, testing::ExitedWithCode(2), GetParam().sentence);
+  EXPECT_EXIT(
+      {
+        kit::Arena arena;
+        read_model(path.c_str(), arena);
+      },
+      testing::ExitedWithCode(2), GetParam().sentence);
 }
 
 }  // namespace

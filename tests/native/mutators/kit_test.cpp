@@ -76,7 +76,8 @@ TEST(LatencyHistogram, QuantilesAreWithinTheirErrorOfTheSortedSample) {
   EXPECT_EQ(histogram.max(), values.back());
   EXPECT_EQ(histogram.quantile(1.0), values.back());
   for (const double share : {0.01, 0.5, 0.9, 0.99, 0.999}) {
-    const double exact = static_cast<double>(values[static_cast<std::size_t>(share * static_cast<double>(values.size())) - 1]);
+    const double exact =
+        static_cast<double>(values[static_cast<std::size_t>(share * static_cast<double>(values.size())) - 1]);
     EXPECT_GE(static_cast<double>(histogram.quantile(share)), exact);
     EXPECT_LE(static_cast<double>(histogram.quantile(share)), exact * (1 + 1.0 / 32) + 1);
   }
@@ -96,7 +97,8 @@ TEST(Arena, ResidentBytesAreWhatTheKernelCounts) {
   arena.populate(1 << 20);
   std::vector<unsigned char> in_core((64 << 20) / kPage);
   ASSERT_EQ(mincore(first, 64 << 20, in_core.data()), 0);
-  const auto resident = static_cast<std::size_t>(std::count_if(in_core.begin(), in_core.end(), [](unsigned char c) { return c & 1; }));
+  const auto resident =
+      static_cast<std::size_t>(std::count_if(in_core.begin(), in_core.end(), [](unsigned char c) { return c & 1; }));
   EXPECT_EQ(arena.resident_bytes(), resident * kPage);
 }
 
@@ -124,7 +126,8 @@ TEST(ResidentMemory, SeesPagesComeAndGo) {
   memory.open();
   const std::size_t bytes = 32 << 20;
   const std::uint64_t before = memory.bytes();
-  auto* pages = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+  auto* pages = static_cast<char*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
   const std::uint64_t during = memory.bytes();
   munmap(pages, bytes);
   EXPECT_NEAR(static_cast<double>(during - before), static_cast<double>(bytes), 1 << 20);
@@ -134,7 +137,16 @@ TEST(ResidentMemory, SeesPagesComeAndGo) {
 TEST(Json, EscapesAndSeparates) {
   Text text;
   Json json(text);
-  json.open('{').field("a\"b", "x\ny\\").field("n", 3).key("list").open('[').value(1.5).value(true).value(0.0 / 0.0).close(']').close('}');
+  json.open('{')
+      .field("a\"b", "x\ny\\")
+      .field("n", 3)
+      .key("list")
+      .open('[')
+      .value(1.5)
+      .value(true)
+      .value(0.0 / 0.0)
+      .close(']')
+      .close('}');
   EXPECT_EQ(text.view(), R"({"a\"b":"x\u000ay\\","n":3,"list":[1.5,true,null]})");
 }
 

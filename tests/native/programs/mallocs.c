@@ -1,6 +1,6 @@
-/* mallocs PAIRS UNITS: a fixed number of malloc and free pairs, UNITS of work for each, and a checksum of what the blocks held.
+/* mallocs PAIRS UNITS: so many pairs of malloc and free, UNITS of work for each, and a checksum of what the blocks held.
  *
- * UNITS defaults to UNITS_PER_PAIR, of which libslow adds a twentieth; `mallocs PAIRS UNITS+SLOW_UNITS` is its ground truth.
+ * UNITS defaults to UNITS_PER_PAIR, of which libslow adds a twentieth: `mallocs PAIRS UNITS+SLOW_UNITS` does the same work.
  */
 #include "work.h"
 

@@ -18,7 +18,8 @@ void free(void *block) { (void)block; }
 
 void *calloc(size_t count, size_t size) {
   size_t bytes;
-  return __builtin_mul_overflow(count, size, &bytes) ? NULL : malloc(bytes); /* static memory, never reused: already zero */
+  if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+  return malloc(bytes); /* static memory, never reused: already zero */
 }
 
 void *realloc(void *old, size_t size) {
