@@ -1,4 +1,5 @@
-// What one thread did and how long it took. Written by its thread alone; the byte counts are read by the sampler meanwhile.
+// What one thread did and how long it took. Written by its thread alone; the byte counts are read by the sampler
+// meanwhile.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,9 @@ struct Timed {
 // A counter that others may read while its thread adds to it: plain moves on the machine.
 class Shared64 {
  public:
-  void add(std::uint64_t value) { value_.store(value_.load(std::memory_order_relaxed) + value, std::memory_order_relaxed); }
+  void add(std::uint64_t value) {
+    value_.store(value_.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
   std::uint64_t read() const { return value_.load(std::memory_order_relaxed); }
 
  private:
@@ -41,15 +44,15 @@ struct alignas(2 * kit::kCacheLine) Counters {
   Shared64 bytes_allocated, bytes_freed;
   Shared64 clock;
   std::uint64_t objects_allocated, objects_freed;
-  std::uint64_t calls_allocated, calls_freed;    // of malloc and free: fewer than objects with compact placement
+  std::uint64_t calls_allocated, calls_freed;  // of malloc and free: fewer than objects with compact placement
   std::uint64_t classes, classes_shared, classes_permanent;
   std::uint64_t objects_drained, bytes_drained;  // freed after the run, outside every measurement
   Timed allocation, deallocation, access;
   std::uint64_t objects_accessed, objects_written, accesses;
-  std::uint64_t checksum;                        // of the sequence of draws
+  std::uint64_t checksum;  // of the sequence of draws
   kit::Cycles running;
   std::uint64_t by_size_exponent[kSizeExponents];
-  std::uint64_t* by_liveness;                    // [0, max liveness]
+  std::uint64_t* by_liveness;  // [0, max liveness]
   kit::LatencyHistogram* malloc_latency;
   kit::LatencyHistogram* free_latency;
 };

@@ -1,6 +1,7 @@
-// The false-sharing mode (paper, section 4.6): in every tick one thread allocates one object for each thread, back to back; each
-// thread then reads and writes its own object until the quantum of accesses is used up. Objects that an allocator placed on one
-// cache line slow each other down. The thread an object was made for deallocates it when its lifetime has ended.
+// The false-sharing mode (paper, section 4.6): in every tick one thread allocates one object for each thread, back to
+// back; each thread then reads and writes its own object until the quantum of accesses is used up. Objects that an
+// allocator placed on one cache line slow each other down. The thread an object was made for deallocates it when its
+// lifetime has ended.
 #include <cstdlib>
 
 #include "layout.hpp"
@@ -25,7 +26,8 @@ void mutate_false_sharing(Run& run, std::size_t thread) {
   const std::size_t n = run.threads();
   Counters& counters = run.counters[thread];
   // The same stream in every thread: all agree on who allocates and on the sizes without talking to each other.
-  kit::Random common(kit::mix(static_cast<std::uint64_t>(o.seed)) ^ static_cast<std::uint64_t>(o.repetition), ~std::uint64_t{0});
+  kit::Random common(kit::mix(static_cast<std::uint64_t>(o.seed)) ^ static_cast<std::uint64_t>(o.repetition),
+                     ~std::uint64_t{0});
   const auto liveness = static_cast<std::uint64_t>(o.min_liveness);
   const auto lifetime = liveness + static_cast<std::uint64_t>(o.delay);
   const auto duration = static_cast<std::uint64_t>(o.duration);
@@ -35,7 +37,8 @@ void mutate_false_sharing(Run& run, std::size_t thread) {
   const kit::Cycles start = kit::now();
   for (std::uint64_t tick = 0; tick < duration + lifetime; ++tick) {
     const std::size_t producer = common.below(n);
-    const std::uint64_t size = common.between(static_cast<std::uint64_t>(o.min_size), static_cast<std::uint64_t>(o.max_size));
+    const std::uint64_t size =
+        common.between(static_cast<std::uint64_t>(o.min_size), static_cast<std::uint64_t>(o.max_size));
     const auto slot = [&](std::uint64_t born) { return run.objects + born % lifetime * n; };
     if (tick < duration) {
       sizes[tick % lifetime] = size;
@@ -76,7 +79,10 @@ void mutate_false_sharing(Run& run, std::size_t thread) {
       void* const object = slot(tick + 1 - lifetime)[thread];
       const kit::Cycles begin = kit::now();
       std::free(object);
-      if (tick < duration) counters.deallocation.add(begin, kit::now()); else ++counters.objects_drained;
+      if (tick < duration)
+        counters.deallocation.add(begin, kit::now());
+      else
+        ++counters.objects_drained;
       ++counters.objects_freed;
       ++counters.calls_freed;
       counters.bytes_freed.add(sizes[(tick + 1 - lifetime) % lifetime]);

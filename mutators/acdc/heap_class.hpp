@@ -1,7 +1,8 @@
-// A heap-class: one lifetime-class per expiry time, as a ring indexed by clock; permanent objects in a class of their own.
+// A heap-class: one lifetime-class per expiry time, as a ring indexed by clock; permanent objects in a class of their
+// own.
 //
-// Insertion, splice and finding the expired class are O(1) (paper, Figures 3 and 4). One thread owns it; the distribution
-// pool keeps plain lists under a lock instead.
+// Insertion, splice and finding the expired class are O(1) (paper, Figures 3 and 4). One thread owns it; the
+// distribution pool keeps plain lists under a lock instead.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +20,19 @@ struct LifetimeClass {
 
   void append(Link* link) {
     link->next = nullptr;
-    if (first) last->next = link; else first = link;
+    if (first)
+      last->next = link;
+    else
+      first = link;
     last = link;
   }
   // Moves all of `other` to the end; O(1).
   void splice(LifetimeClass& other) {
     if (!other.first) return;
-    if (first) last->next = other.first; else first = other.first;
+    if (first)
+      last->next = other.first;
+    else
+      first = other.first;
     last = other.last;
     other.first = nullptr;
   }

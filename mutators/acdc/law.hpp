@@ -1,8 +1,9 @@
 // How the size, lifetime and number of objects of the next lifetime-size-class are drawn.
 //
-// PaperLaw realises section 2.3 of the paper: a size class uniform in the exponents, a size uniform inside it, a liveness
-// uniform in its range, and a count quadratic in both. The paper's printed formula divides by the factor it multiplies
-// with; the product alone is meant, as in the published code. O(1) per draw; per-thread state is the Random alone.
+// PaperLaw realises section 2.3 of the paper: a size class uniform in the exponents, a size uniform inside it, a
+// liveness uniform in its range, and a count quadratic in both. The paper's printed formula divides by the factor it
+// multiplies with; the product alone is meant, as in the published code. O(1) per draw; per-thread state is the Random
+// alone.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ enum class Shape : std::uint8_t { kList, kTree };
 constexpr std::uint32_t header_bytes(Shape shape) { return shape == Shape::kList ? 8 : 16; }
 
 struct Draw {
-  std::uint64_t size;      // bytes asked for per object
+  std::uint64_t size;  // bytes asked for per object
   std::uint32_t count;
   std::uint32_t liveness;  // ticks
   Shape shape;
@@ -40,7 +41,8 @@ constexpr unsigned top_exponent(std::uint64_t max_size) { return static_cast<uns
 
 // A share in percent: exact, or the published code's draw from 101 values.
 inline bool percent(kit::Random& random, std::int64_t share, bool compat) {
-  return compat ? static_cast<std::int64_t>(random.below(101)) < share : random.percent(static_cast<std::uint64_t>(share));
+  return compat ? static_cast<std::int64_t>(random.below(101)) < share
+                : random.percent(static_cast<std::uint64_t>(share));
 }
 
 inline Draw draw_paper(const Options& o, kit::Random& random) {

@@ -1,10 +1,11 @@
-// Allocating, visiting and freeing the objects of one class: as list or tree, on the heap, compact or cache-line aligned.
+// Allocating, visiting and freeing the objects of one class: as list or tree, on the heap, compact or cache-line
+// aligned.
 //
-// List: word 0 of an object points to the next; visited and freed in the order of allocation. Tree: words 0 and 1 point to
-// the children; objects have the numbers of a complete binary tree (children of i: 2i + 1 and 2i + 2), are allocated in
-// pre-order left to right, visited and freed in the mirrored pre-order, right to left (paper, section 2 and Figure 2). The compact
-// placement stores object i at index i of one block, so both placements have the same shape and differ in layout alone.
-// All operations are O(1) per object; the recursion is as deep as the tree, log2 of the count.
+// List: word 0 of an object points to the next; visited and freed in the order of allocation. Tree: words 0 and 1 point
+// to the children; objects have the numbers of a complete binary tree (children of i: 2i + 1 and 2i + 2), are allocated
+// in pre-order left to right, visited and freed in the mirrored pre-order, right to left (paper, section 2 and Figure
+// 2). The compact placement stores object i at index i of one block, so both placements have the same shape and differ
+// in layout alone. All operations are O(1) per object; the recursion is as deep as the tree, log2 of the count.
 #pragma once
 
 #include <atomic>
@@ -42,7 +43,9 @@ template <bool kOn>
 struct Sampler {
   static constexpr bool kSamples = kOn;
   template <class Operation>
-  auto around(Operation operation) { return operation(); }
+  auto around(Operation operation) {
+    return operation();
+  }
 };
 template <>
 struct Sampler<true> {
@@ -88,7 +91,8 @@ bool allocate_list(SizeClass& c, Placement placement, Sample& sample, std::uint3
 }
 
 template <class Sample>
-TreeObject* allocate_subtree(SizeClass& c, Placement placement, Sample& sample, std::uint32_t& made, std::uint64_t index) {
+TreeObject* allocate_subtree(SizeClass& c, Placement placement, Sample& sample, std::uint32_t& made,
+                             std::uint64_t index) {
   if (index >= c.count) return nullptr;
   auto* object = static_cast<TreeObject*>(sample.around([&] { return allocate_object(placement, c.size); }));
   if (!object) return nullptr;
@@ -112,7 +116,9 @@ inline bool allocate_compact(SizeClass& c, std::uint32_t& made) {
       object->next = i + 1 < c.count ? reinterpret_cast<ListObject*>(block + (i + 1) * stride) : nullptr;
     } else {
       auto* object = reinterpret_cast<TreeObject*>(block + i * stride);
-      auto child = [&](std::uint64_t k) { return k < c.count ? reinterpret_cast<TreeObject*>(block + k * stride) : nullptr; };
+      auto child = [&](std::uint64_t k) {
+        return k < c.count ? reinterpret_cast<TreeObject*>(block + k * stride) : nullptr;
+      };
       object->left = child(2 * i + 1);
       object->right = child(2 * i + 2);
     }
@@ -160,14 +166,15 @@ void free_class(SizeClass& c, Placement placement, Sample& sample, bool post_ord
   }
 }
 
-// What an access does to objects; one per thread. Which objects are written is exact: after n objects, floor(n w / 100).
+// What an access does to objects; one per thread. Which objects are written is exact: after n objects, floor(n w /
+// 100).
 struct Access {
   std::uint64_t write_ratio;  // percent
   std::uint64_t iterations;
   Reads reads;
-  bool compat;                // trees are written whole, lists every floor(100 / w)-th object
-  std::uint64_t credit = 0;   // INVARIANT: below 100
-  std::uint64_t sink = 0;     // keeps reads from being optimised away
+  bool compat;               // trees are written whole, lists every floor(100 / w)-th object
+  std::uint64_t credit = 0;  // INVARIANT: below 100
+  std::uint64_t sink = 0;    // keeps reads from being optimised away
   std::uint64_t objects = 0, written = 0;
 
   bool writes_next(Shape shape, std::uint64_t position) {
@@ -214,7 +221,8 @@ struct Access {
   void visit(const SizeClass& c) {
     if (c.shape == Shape::kList) {
       std::uint64_t position = 0;
-      for (auto* object = static_cast<ListObject*>(c.head); object; object = object->next) touch(object, c.size, Shape::kList, position++);
+      for (auto* object = static_cast<ListObject*>(c.head); object; object = object->next)
+        touch(object, c.size, Shape::kList, position++);
     } else {
       visit_subtree(static_cast<TreeObject*>(c.head), c.size);
     }

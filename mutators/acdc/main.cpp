@@ -17,8 +17,10 @@ struct Start {
 
 void* start_thread(void* argument) {
   const Start start = *static_cast<Start*>(argument);
-  if (start.run->options.mode == acdc::Mode::kFalseSharing) acdc::mutate_false_sharing(*start.run, start.thread);
-  else acdc::mutate(*start.run, start.thread);
+  if (start.run->options.mode == acdc::Mode::kFalseSharing)
+    acdc::mutate_false_sharing(*start.run, start.thread);
+  else
+    acdc::mutate(*start.run, start.thread);
   return nullptr;
 }
 
@@ -39,7 +41,8 @@ int main(int argc, char** argv) {
   run.read_cost = kit::read_cost();
   acdc::prepare(run);
   const std::size_t n = run.threads();
-  if (pthread_barrier_init(&run.barrier, nullptr, static_cast<unsigned>(n)) != 0) kit::fatal(kit::kExitMachine, "cannot make a barrier");
+  if (pthread_barrier_init(&run.barrier, nullptr, static_cast<unsigned>(n)) != 0)
+    kit::fatal(kit::kExitMachine, "cannot make a barrier");
 
   const kit::CycleRate rate;
   auto* const starts = run.common.take<Start>(n);
@@ -62,6 +65,7 @@ int main(int argc, char** argv) {
     allocated += run.counters[i].objects_allocated;
     freed += run.counters[i].objects_freed;
   }
-  if (allocated != freed) kit::fatal(kit::kExitMachine, "internal error: ", allocated, " objects allocated but ", freed, " freed");
+  if (allocated != freed)
+    kit::fatal(kit::kExitMachine, "internal error: ", allocated, " objects allocated but ", freed, " freed");
   return acdc::write_result(run) ? 0 : kit::kExitMachine;
 }

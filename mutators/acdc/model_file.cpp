@@ -87,7 +87,8 @@ Model read_model(const char* path, kit::Arena& arena) {
   arena.reserve(size + (size / 6 + 2) * (sizeof(Group) + sizeof(Bucket) + 2 * sizeof(std::uint32_t)) + 8 * kit::kPage);
   auto* text = static_cast<char*>(arena.take_bytes(size + 1));
   std::size_t have = 0;
-  for (ssize_t got; have < size && (got = read(file, text + have, size - have)) > 0;) have += static_cast<std::size_t>(got);
+  for (ssize_t got; have < size && (got = read(file, text + have, size - have)) > 0;)
+    have += static_cast<std::size_t>(got);
   close(file);
 
   const std::size_t lines = size / 6 + 1;  // at most, of those that count

@@ -19,12 +19,12 @@ struct Bucket {
   std::uint64_t min_size, max_size;
   std::uint64_t min_liveness, max_liveness;
   double weight;
-  double keep;           // alias method: keep this bucket with this probability,
-  std::uint32_t alias;   // else take that one
+  double keep;          // alias method: keep this bucket with this probability,
+  std::uint32_t alias;  // else take that one
 };
 
 struct Group {
-  double share;  // of the threads
+  double share;                               // of the threads
   std::int64_t shared_ratio, receiver_ratio;  // percent
   Bucket* buckets;
   std::uint32_t count;

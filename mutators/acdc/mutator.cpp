@@ -1,5 +1,6 @@
-// One mutator thread: draws lifetime-size-classes, allocates them, and at each tick of its logical clock shares, accesses and
-// deallocates (paper, section 2). Everything between the counter reads is the allocator's; everything else is not timed.
+// One mutator thread: draws lifetime-size-classes, allocates them, and at each tick of its logical clock shares,
+// accesses and deallocates (paper, section 2). Everything between the counter reads is the allocator's; everything else
+// is not timed.
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -22,11 +23,15 @@ template <bool kSampled>
 class Mutator {
  public:
   Mutator(Run& run, std::size_t thread)
-      : run_(run), o_(run.options), thread_(thread), counters_(run.counters[thread]),
+      : run_(run),
+        o_(run.options),
+        thread_(thread),
+        counters_(run.counters[thread]),
         descriptors_(run.descriptors[thread]),
         group_(o_.model ? &run.model.group_of(static_cast<std::int64_t>(thread), o_.threads) : nullptr),
         random_(kit::mix(static_cast<std::uint64_t>(o_.seed)) ^ static_cast<std::uint64_t>(o_.repetition), thread),
-        access_{static_cast<std::uint64_t>(o_.write_ratio), static_cast<std::uint64_t>(o_.write_iterations), o_.reads, o_.compat} {
+        access_{static_cast<std::uint64_t>(o_.write_ratio), static_cast<std::uint64_t>(o_.write_iterations), o_.reads,
+                o_.compat} {
     kit::Arena& arena = run.arenas[thread];
     heap_.start(arena, run.longest_liveness() + static_cast<std::uint64_t>(o_.delay) + 1);
     descriptors_.start(arena, run.layout);
@@ -46,7 +51,8 @@ class Mutator {
     while (clock_ < static_cast<std::uint64_t>(o_.duration)) {
       allocate_one();
       // The clock owes nothing: what a class allocates beyond the quantum counts towards the next tick.
-      while (bytes_this_tick_ >= static_cast<std::uint64_t>(o_.quantum) && clock_ < static_cast<std::uint64_t>(o_.duration)) {
+      while (bytes_this_tick_ >= static_cast<std::uint64_t>(o_.quantum) &&
+             clock_ < static_cast<std::uint64_t>(o_.duration)) {
         bytes_this_tick_ -= static_cast<std::uint64_t>(o_.quantum);
         if (o_.compat) bytes_this_tick_ = 0;  // published code: the rest is forgotten
         advance();
@@ -70,7 +76,8 @@ class Mutator {
   Draw draw() {
     const Draw d = group_ ? draw_empirical(*group_, o_, random_) : draw_paper(o_, random_);
     const std::uint64_t kind = static_cast<std::uint64_t>(d.shape) | d.shared << 1 | d.permanent << 2;
-    counters_.checksum = kit::fold(kit::fold(counters_.checksum, d.size), static_cast<std::uint64_t>(d.liveness) << 40 | d.count << 3 | kind);
+    counters_.checksum = kit::fold(kit::fold(counters_.checksum, d.size),
+                                   static_cast<std::uint64_t>(d.liveness) << 40 | d.count << 3 | kind);
     return d;
   }
 
@@ -90,7 +97,8 @@ class Mutator {
     const bool complete = allocate_class(c, o_.placement, malloc_sampler_, made);
     counters_.allocation.add(start, kit::now());
     counters_.objects_allocated += made;
-    if (!complete) out_of_memory(run_, thread_, o_.placement == Placement::kCompact ? compact_stride(c.size) * c.count : c.size);
+    if (!complete)
+      out_of_memory(run_, thread_, o_.placement == Placement::kCompact ? compact_stride(c.size) * c.count : c.size);
 
     const std::uint64_t bytes = c.size * c.count;
     counters_.bytes_allocated.add(bytes);
@@ -107,14 +115,16 @@ class Mutator {
       insert(c.permanent, clock_ + c.liveness).append(&c.local);
     }
     counters_.classes_permanent += c.permanent;
-    if (o_.access && o_.access_time == AccessTime::kClass) access_live(clock_ + static_cast<std::uint64_t>(o_.delay) + 1);
+    if (o_.access && o_.access_time == AccessTime::kClass)
+      access_live(clock_ + static_cast<std::uint64_t>(o_.delay) + 1);
   }
 
   LifetimeClass& insert(bool permanent, std::uint64_t dead_at) {
     return permanent ? heap_.permanent() : heap_.expiring_at(dead_at + static_cast<std::uint64_t>(o_.delay));
   }
 
-  // Draws the receivers (a partial shuffle of the thread ids, without replacement) and puts the class into their outboxes.
+  // Draws the receivers (a partial shuffle of the thread ids, without replacement) and puts the class into their
+  // outboxes.
   void share(SizeClass& c) {
     ++counters_.classes_shared;
     const std::size_t n = run_.threads();
@@ -184,7 +194,9 @@ class Mutator {
     const std::uint64_t bound = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(o_.drift));
     for (std::size_t i = 0; i < run_.threads(); ++i) {
       const std::uint64_t other = run_.counters[i].clock.read();
-      if (clock_ > other + bound) kit::fatal(kit::kExitMachine, "clock of thread ", thread_, " drifted ", clock_ - other, " ticks ahead of thread ", i);
+      if (clock_ > other + bound)
+        kit::fatal(kit::kExitMachine, "clock of thread ", thread_, " drifted ", clock_ - other,
+                   " ticks ahead of thread ", i);
     }
   }
 
@@ -221,7 +233,10 @@ class Mutator {
     counters_.objects_freed += c.count;
     counters_.calls_freed += o_.placement == Placement::kCompact ? 1 : c.count;
     counters_.bytes_freed.add(c.size * c.count);
-    if (c.owner == thread_) descriptors_.give_back_own(&c); else run_.descriptors[c.owner].give_back(&c);
+    if (c.owner == thread_)
+      descriptors_.give_back_own(&c);
+    else
+      run_.descriptors[c.owner].give_back(&c);
   }
 
   Run& run_;
@@ -252,7 +267,10 @@ void mutate_one(Run& run, std::size_t thread) {
 }  // namespace
 
 void mutate(Run& run, std::size_t thread) {
-  if (run.options.latency) mutate_one<true>(run, thread); else mutate_one<false>(run, thread);
+  if (run.options.latency)
+    mutate_one<true>(run, thread);
+  else
+    mutate_one<false>(run, thread);
 }
 
 }  // namespace heapyard::acdc

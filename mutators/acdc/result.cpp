@@ -72,7 +72,8 @@ struct Quantile {
   const char* name;
   double share;
 };
-constexpr Quantile kQuantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}, {"max", 1.0}};
+constexpr Quantile kQuantiles[] = {{"p50", 0.5},     {"p90", 0.9},       {"p99", 0.99},
+                                   {"p99.9", 0.999}, {"p99.99", 0.9999}, {"max", 1.0}};
 
 // Calls take(metric) for every response of the run; one list serves the table and the JSON.
 template <class Take>
@@ -100,7 +101,8 @@ void each_metric(const Run& run, const Totals& t, Take take) {
   take(Metric{"major_faults", "1", "lower", static_cast<double>(run.faults.major)});
   if (run.options.latency) {
     const double ns = 1e9 / run.cycles_per_second;
-    static const char* const kMalloc[] = {"malloc_p50", "malloc_p90", "malloc_p99", "malloc_p99.9", "malloc_p99.99", "malloc_max"};
+    static const char* const kMalloc[] = {"malloc_p50",   "malloc_p90",    "malloc_p99",
+                                          "malloc_p99.9", "malloc_p99.99", "malloc_max"};
     static const char* const kFree[] = {"free_p50", "free_p90", "free_p99", "free_p99.9", "free_p99.99", "free_max"};
     for (std::size_t i = 0; i < std::size(kQuantiles); ++i) {
       take(Metric{kMalloc[i], "ns", "lower", static_cast<double>(t.malloc_latency.quantile(kQuantiles[i].share)) * ns});
@@ -112,14 +114,25 @@ void each_metric(const Run& run, const Totals& t, Take take) {
 void parameters(const Run& run, kit::Json& json) {
   const Options& o = run.options;
   constexpr const char* kPlacements[] = {"heap", "compact", "align"};
-  json.field("mode", o.mode == Mode::kAcdc ? "acdc" : "false-sharing").field("threads", o.threads).field("objects", o.objects);
-  json.field("min_size", o.min_size).field("max_size", o.max_size).field("min_liveness", o.min_liveness).field("max_liveness", o.max_liveness);
+  json.field("mode", o.mode == Mode::kAcdc ? "acdc" : "false-sharing")
+      .field("threads", o.threads)
+      .field("objects", o.objects);
+  json.field("min_size", o.min_size)
+      .field("max_size", o.max_size)
+      .field("min_liveness", o.min_liveness)
+      .field("max_liveness", o.max_liveness);
   json.field("delay", o.delay).field("quantum", o.quantum).field("duration", o.duration).field("drift", o.drift);
   json.field("list_ratio", o.list_ratio).field("access", o.access).field("write_ratio", o.write_ratio);
   json.field("write_iterations", o.write_iterations).field("shared", o.shared).field("shared_ratio", o.shared_ratio);
-  json.field("receivers", o.receiver_ratio).field("permanent", o.permanent_ratio).field("seed", o.seed).field("repetition", o.repetition);
-  json.field("placement", kPlacements[static_cast<int>(o.placement)]).field("access_time", o.access_time == AccessTime::kTick ? "tick" : "class");
-  json.field("reads", o.reads == Reads::kLinks ? "links" : "payload").field("compat", o.compat).field("latency", o.latency);
+  json.field("receivers", o.receiver_ratio)
+      .field("permanent", o.permanent_ratio)
+      .field("seed", o.seed)
+      .field("repetition", o.repetition);
+  json.field("placement", kPlacements[static_cast<int>(o.placement)])
+      .field("access_time", o.access_time == AccessTime::kTick ? "tick" : "class");
+  json.field("reads", o.reads == Reads::kLinks ? "links" : "payload")
+      .field("compat", o.compat)
+      .field("latency", o.latency);
   json.field("model", o.model ? std::string_view(o.model) : std::string_view());
 }
 
@@ -130,7 +143,12 @@ void write_json(const Run& run, const Totals& t, Text& text) {
   parameters(run, json);
   json.close('}').key("metrics").open('[');
   each_metric(run, t, [&](const Metric& m) {
-    json.open('{').field("name", m.name).field("unit", m.unit).field("direction", m.direction).field("value", m.value).close('}');
+    json.open('{')
+        .field("name", m.name)
+        .field("unit", m.unit)
+        .field("direction", m.direction)
+        .field("value", m.value)
+        .close('}');
   });
   json.close(']');
   // As text: 64 bits do not survive readers that keep numbers as doubles.
@@ -139,7 +157,9 @@ void write_json(const Run& run, const Totals& t, Text& text) {
   json.field("checksum", std::string_view(checksum, static_cast<std::size_t>(end.ptr - checksum)));
   json.key("counts").open('{').field("objects", t.objects).field("objects_drained", t.drained).field("bytes", t.bytes);
   json.field("classes", t.classes).field("classes_shared", t.shared).field("classes_permanent", t.permanent);
-  json.field("malloc_calls", t.calls_allocated).field("free_calls", t.calls_freed).field("objects_accessed", t.accessed);
+  json.field("malloc_calls", t.calls_allocated)
+      .field("free_calls", t.calls_freed)
+      .field("objects_accessed", t.accessed);
   json.field("objects_written", t.written).field("memory_samples", run.memory.counted).close('}');
   json.field("bookkeeping_bytes", run.bookkeeping_bytes()).field("base_rss_bytes", run.memory.base_rss);
   json.field("counter_read_ns", static_cast<double>(run.read_cost) * 1e9 / run.cycles_per_second);
@@ -162,7 +182,8 @@ void write_json(const Run& run, const Totals& t, Text& text) {
     const Counters& c = run.counters[i];
     json.open('{').field("allocation_ms", static_cast<double>(c.allocation.net(run.read_cost)) * ms);
     json.field("deallocation_ms", static_cast<double>(c.deallocation.net(run.read_cost)) * ms);
-    json.field("access_ms", static_cast<double>(c.access.net(run.read_cost)) * ms).field("running_ms", static_cast<double>(c.running) * ms);
+    json.field("access_ms", static_cast<double>(c.access.net(run.read_cost)) * ms)
+        .field("running_ms", static_cast<double>(c.running) * ms);
     json.field("objects_allocated", c.objects_allocated).field("objects_freed", c.objects_freed).close('}');
   }
   json.close(']').key("series").open('{');
@@ -185,8 +206,9 @@ void write_json(const Run& run, const Totals& t, Text& text) {
 
 void write_table(const Run& run, const Totals& t, Text& text) {
   const Options& o = run.options;
-  text << "acdc: " << t.objects << " objects, " << t.bytes / (1 << 20) << " MiB in " << t.classes << " classes, " << o.threads
-       << (o.threads == 1 ? " thread, " : " threads, ") << o.duration << " ticks, seed " << o.seed << "\n\n";
+  text << "acdc: " << t.objects << " objects, " << t.bytes / (1 << 20) << " MiB in " << t.classes << " classes, "
+       << o.threads << (o.threads == 1 ? " thread, " : " threads, ") << o.duration << " ticks, seed " << o.seed
+       << "\n\n";
   text << "  response";
   text.pad_to(34) << "value";
   text.pad_to(50) << "unit";
@@ -200,8 +222,10 @@ void write_table(const Run& run, const Totals& t, Text& text) {
     text.pad_to(62) << m.direction << '\n';
   });
   if (!run.memory.counted)
-    text << "\nNo memory average: the run has no ticks after the warm-up of twice the longest liveness (" << run.memory.warm_up << " ticks).\n";
-  text << "\nMemory is without the mutator's own bookkeeping (" << run.bookkeeping_bytes() / 1024 << " KiB). Sequence checksum ";
+    text << "\nNo memory average: the run has no ticks after the warm-up of twice the longest liveness ("
+         << run.memory.warm_up << " ticks).\n";
+  text << "\nMemory is without the mutator's own bookkeeping (" << run.bookkeeping_bytes() / 1024
+       << " KiB). Sequence checksum ";
   char checksum[24];
   const auto end = std::to_chars(checksum, checksum + sizeof checksum, t.checksum, 16);
   text << std::string_view(checksum, static_cast<std::size_t>(end.ptr - checksum)) << ".\n";
@@ -267,7 +291,9 @@ void write_acdc(const Run& run, const Totals& t, Text& text) {
   text << "\nWALLCLOCK [ms]\t" << static_cast<std::uint64_t>(t.wall_ms) << '\n';
   text << "MEM-RESULTS\tallocator\tthreads\tVM_PEAK\tRSS_HWM\tRSS_AVG (after warmup)\n";
   text << "MEMORY\t" << o.allocator_name << '\t' << o.threads << "\t0\t" << run.memory.rss_peak / 1024 << '\t'
-       << static_cast<std::uint64_t>(run.memory.counted ? run.memory.rss_sum / static_cast<double>(run.memory.counted) / 1024 : 0) << '\n';
+       << static_cast<std::uint64_t>(
+              run.memory.counted ? run.memory.rss_sum / static_cast<double>(run.memory.counted) / 1024 : 0)
+       << '\n';
 }
 
 bool write_file(const char* path, const Text& text) {

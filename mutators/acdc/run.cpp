@@ -22,7 +22,8 @@ struct ClassVolume {
 // Bytes of a class under the paper's laws: exact mean, and the least there can be. O(exponents).
 ClassVolume volume(const Options& o) {
   const auto least_object = static_cast<std::uint64_t>(std::max<std::int64_t>(o.min_size, 8));
-  const unsigned low = exponent(least_object), high = exponent(static_cast<std::uint64_t>(o.max_size)), top = top_exponent(o.max_size);
+  const unsigned low = exponent(least_object), high = exponent(static_cast<std::uint64_t>(o.max_size)),
+                 top = top_exponent(o.max_size);
   double liveness_factor = 0;
   for (std::int64_t q = o.min_liveness; q <= o.max_liveness; ++q) {
     const auto distance = static_cast<double>(o.max_liveness - q + 1);
@@ -33,7 +34,8 @@ ClassVolume volume(const Options& o) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (unsigned c = low; c <= high; ++c) {
     const std::uint64_t floor = std::max<std::uint64_t>(std::uint64_t{1} << c, least_object);
-    const std::uint64_t ceiling = std::min<std::uint64_t>((std::uint64_t{2} << c) - 1, static_cast<std::uint64_t>(o.max_size));
+    const std::uint64_t ceiling =
+        std::min<std::uint64_t>((std::uint64_t{2} << c) - 1, static_cast<std::uint64_t>(o.max_size));
     const double size = (static_cast<double>(floor) + static_cast<double>(ceiling)) / 2;
     const std::uint64_t factor = count_law(top, c, 1, 1);
     mean += size * (o.objects ? static_cast<double>(o.objects) : static_cast<double>(factor) * liveness_factor);
@@ -50,9 +52,9 @@ ClassVolume volume(const Model& model, const Options& o) {
 // Everything that is not a thread's own: a few cache lines and one mailbox per thread.
 std::size_t common_bytes(const Run& run) {
   const std::size_t line = kit::kCacheLine;
-  const std::size_t per_thread = sizeof(Counters) + sizeof(kit::Arena) + sizeof(Descriptors) + sizeof(Mailbox) + 8 * line +
-      kit::round_up(run.longest_liveness() * sizeof(LifetimeClass), line) +
-      sizeof(void*) * static_cast<std::size_t>(run.options.min_liveness + run.options.delay);
+  const std::size_t per_thread = sizeof(Counters) + sizeof(kit::Arena) + sizeof(Descriptors) + sizeof(Mailbox) +
+                                 8 * line + kit::round_up(run.longest_liveness() * sizeof(LifetimeClass), line) +
+                                 sizeof(void*) * static_cast<std::size_t>(run.options.min_liveness + run.options.delay);
   return run.threads() * per_thread + MemorySamples::kMostSamples * sizeof(Sample) + 16 * kit::kPage;
 }
 
@@ -105,17 +107,25 @@ void prepare(Run& run) {
   const double quantum = static_cast<double>(o.quantum);
   const double classes_per_tick = quantum / bytes.mean_bytes + 1;
   const double most_per_tick = quantum / static_cast<double>(bytes.least_bytes) + 2;
-  const double longest = static_cast<double>(o.max_liveness + o.delay + 2 + (run.layout.receivers ? 2 * o.drift + 2 : 0));
+  const double longest =
+      static_cast<double>(o.max_liveness + o.delay + 2 + (run.layout.receivers ? 2 * o.drift + 2 : 0));
   const double mean_life = static_cast<double>(o.min_liveness + o.max_liveness) / 2 + static_cast<double>(o.delay + 2);
   const double permanent = o.permanent_ratio ? static_cast<double>(o.duration) : 0;
   const double descriptor = static_cast<double>(run.layout.bytes());
-  const double fixed = static_cast<double>((o.max_liveness + o.delay + 2) * 64 + static_cast<std::int64_t>(n) * 64 + (1 << 20));
+  const double fixed =
+      static_cast<double>((o.max_liveness + o.delay + 2) * 64 + static_cast<std::int64_t>(n) * 64 + (1 << 20));
 
-  const double reserve = o.mode == Mode::kFalseSharing ? fixed + 8.0 * static_cast<double>(o.min_liveness + o.delay) : descriptor * most_per_tick * (longest + permanent) + fixed;
+  const double reserve = o.mode == Mode::kFalseSharing ? fixed + 8.0 * static_cast<double>(o.min_liveness + o.delay)
+                                                       : descriptor * most_per_tick * (longest + permanent) + fixed;
   if (reserve * static_cast<double>(n) > 0x1p46)
-    kit::fatal(kit::kExitUsage, "these options need more bookkeeping than fits an address space; use fewer threads, a smaller quantum or larger objects");
-  const double expected = o.mode == Mode::kFalseSharing ? 0 : descriptor * classes_per_tick *
-      (mean_life + permanent * static_cast<double>(o.permanent_ratio) / 100) * kExpectedSlack;
+    kit::fatal(kit::kExitUsage,
+               "these options need more bookkeeping than fits an address space; use fewer threads, a smaller quantum "
+               "or larger objects");
+  const double expected = o.mode == Mode::kFalseSharing
+                              ? 0
+                              : descriptor * classes_per_tick *
+                                    (mean_life + permanent * static_cast<double>(o.permanent_ratio) / 100) *
+                                    kExpectedSlack;
 
   run.common.reserve(common_bytes(run));
   run.counters = run.common.take<Counters>(n);
@@ -167,8 +177,9 @@ void out_of_memory(const Run& run, std::size_t thread, std::uint64_t size) {
     freed += run.counters[i].bytes_freed.read();
     allocated += run.counters[i].bytes_allocated.read();
   }
-  kit::fatal(kit::kExitNoMemory, "malloc of ", size, " bytes failed in thread ", thread, " at tick ", run.counters[thread].clock.read(),
-             " of ", run.options.duration, "; ", allocated, " bytes had been allocated and ", freed, " freed");
+  kit::fatal(kit::kExitNoMemory, "malloc of ", size, " bytes failed in thread ", thread, " at tick ",
+             run.counters[thread].clock.read(), " of ", run.options.duration, "; ", allocated,
+             " bytes had been allocated and ", freed, " freed");
 }
 
 }  // namespace heapyard::acdc

@@ -44,8 +44,8 @@ struct Run {
   DescriptorLayout layout;
   Pool pool;
   pthread_barrier_t barrier;
-  Counters* counters = nullptr;    // one per thread
-  kit::Arena* arenas = nullptr;    // one per thread
+  Counters* counters = nullptr;        // one per thread
+  kit::Arena* arenas = nullptr;        // one per thread
   Descriptors* descriptors = nullptr;  // one per thread; others give back to it
   kit::Arena common;
   kit::Arena model_memory;
@@ -55,7 +55,7 @@ struct Run {
   std::uint64_t wall_ns = 0;
   kit::PageFaults faults{};
   MemorySamples memory;
-  void** objects = nullptr;        // false-sharing mode: [tick in ring][thread]
+  void** objects = nullptr;  // false-sharing mode: [tick in ring][thread]
 
   std::size_t threads() const { return static_cast<std::size_t>(options.threads); }
   std::uint64_t longest_liveness() const { return static_cast<std::uint64_t>(options.max_liveness); }

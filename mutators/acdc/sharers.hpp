@@ -1,7 +1,7 @@
 // Who still shares a lifetime-size-class: one bit per thread, and the last to leave learns it (paper, section 2.3).
 //
-// Up to 64 threads in one word, up to 128 in a 16-byte compare-and-swap, beyond that in an array of words with a count of
-// the words that are not zero yet. leave() is lock-free, O(1), and returns true to exactly one caller: the one that
+// Up to 64 threads in one word, up to 128 in a 16-byte compare-and-swap, beyond that in an array of words with a count
+// of the words that are not zero yet. leave() is lock-free, O(1), and returns true to exactly one caller: the one that
 // cleared the last bit; everything the others did before leaving happens before its return.
 #pragma once
 
@@ -18,7 +18,8 @@ class Sharers {
     return threads <= 128 ? 16 : 16 + (threads + 127) / 128 * 16;
   }
 
-  explicit Sharers(void* memory, std::size_t threads) : words_(static_cast<std::uint64_t*>(memory)), threads_(threads) {}
+  explicit Sharers(void* memory, std::size_t threads)
+      : words_(static_cast<std::uint64_t*>(memory)), threads_(threads) {}
 
   // Before publication, by the allocating thread alone.
   void clear() {

@@ -1,7 +1,7 @@
 // A lifetime-size-class: the descriptor of objects that were allocated together, have one size and die together.
 //
-// Descriptors live in the producing thread's arena and go back to it from whichever thread freed the objects, so that an
-// asymmetric flow from producers to consumers cannot exhaust anybody's (the published code runs out of nodes there).
+// Descriptors live in the producing thread's arena and go back to it from whichever thread freed the objects, so that
+// an asymmetric flow from producers to consumers cannot exhaust anybody's (the published code runs out of nodes there).
 // Layout in memory: [SizeClass, one cache line] [Sharers] [Link x receivers], the latter two only when sharing is on.
 #pragma once
 
@@ -30,7 +30,7 @@ struct alignas(kit::kCacheLine) SizeClass {
   std::uint64_t size;    // bytes per object
   std::uint32_t count;
   std::uint32_t liveness;
-  std::uint16_t owner;   // thread whose arena it came from
+  std::uint16_t owner;  // thread whose arena it came from
   Shape shape;
   bool shared;
   bool permanent;
@@ -43,8 +43,9 @@ struct DescriptorLayout {
   std::size_t receivers = 0;  // per shared class; 0 when nothing is shared
 
   std::size_t bytes() const {
-    return receivers == 0 ? sizeof(SizeClass)
-                          : kit::round_up(sizeof(SizeClass) + Sharers::bytes(threads) + receivers * sizeof(Link), kit::kCacheLine);
+    return receivers == 0
+               ? sizeof(SizeClass)
+               : kit::round_up(sizeof(SizeClass) + Sharers::bytes(threads) + receivers * sizeof(Link), kit::kCacheLine);
   }
   Sharers sharers(SizeClass& c) const { return Sharers(reinterpret_cast<std::byte*>(&c) + sizeof(SizeClass), threads); }
   Link* links(SizeClass& c) const {

@@ -4,7 +4,8 @@
 // cache lines, and made resident explicitly, so that the bytes it adds to the process's RSS are known, not guessed
 // (the original ACDC subtracts a guess; ACDC paper, section 2.2).
 // Cost: reserve O(1) calls; take O(1) plus the first touch of new pages. Threads: take() is not thread-safe, give each
-// thread its own arena; resident_bytes() may be read by another thread meanwhile. Errors: a failed mapping ends the program with one sentence, before anything is measured.
+// thread its own arena; resident_bytes() may be read by another thread meanwhile. Errors: a failed mapping ends the
+// program with one sentence, before anything is measured.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +22,9 @@ namespace heapyard::kit {
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kPage = 4096;
 
-constexpr std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 class Arena {
  public:
@@ -42,7 +45,8 @@ class Arena {
   // Makes the next `bytes` resident now, so that taking them later faults no page.
   void populate(std::size_t bytes) { touch_up_to(used_ + bytes < size_ ? used_ + bytes : size_); }
 
-  // `count` zeroed objects of T, on cache lines of their own. T must be fine with all bytes zero or be constructed by the caller.
+  // `count` zeroed objects of T, on cache lines of their own. T must be fine with all bytes zero or be constructed by
+  // the caller.
   template <class T>
   T* take(std::size_t count = 1) {
     return static_cast<T*>(take_bytes(sizeof(T) * count, alignof(T)));

@@ -42,15 +42,17 @@ class Json {
     return *this;
   }
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  Json& value(T number) {
+  requires(!std::same_as<T, bool>) Json& value(T number) {
     separate();
     out_ << number;
     return *this;
   }
   Json& value(double number) {  // JSON has no NaN and no infinity
     separate();
-    if (std::isfinite(number)) out_ << number; else out_ << "null";
+    if (std::isfinite(number))
+      out_ << number;
+    else
+      out_ << "null";
     return *this;
   }
   template <class T>
@@ -67,9 +69,12 @@ class Json {
     constexpr char kHex[] = "0123456789abcdef";
     out_ << '"';
     for (const char c : text) {
-      if (c == '"' || c == '\\') out_ << '\\' << c;
-      else if (static_cast<unsigned char>(c) < 0x20) out_ << "\\u00" << kHex[c >> 4] << kHex[c & 15];
-      else out_ << c;
+      if (c == '"' || c == '\\')
+        out_ << '\\' << c;
+      else if (static_cast<unsigned char>(c) < 0x20)
+        out_ << "\\u00" << kHex[c >> 4] << kHex[c & 15];
+      else
+        out_ << c;
     }
     out_ << '"';
   }

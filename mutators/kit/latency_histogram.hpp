@@ -1,6 +1,8 @@
-// Latencies of single operations in logarithmic buckets, each octave cut into 32: relative error of a quantile under 3.2 %.
+// Latencies of single operations in logarithmic buckets, each octave cut into 32: relative error of a quantile
+// under 3.2 %.
 //
-// Fixed size (no allocation); add is O(1), merge and quantile O(buckets). One thread writes; merge after the threads are done.
+// Fixed size (no allocation); add is O(1), merge and quantile O(buckets). One thread writes; merge after the threads
+// are done.
 #pragma once
 
 #include <bit>

@@ -122,7 +122,8 @@ void set_word(const Option& option, const Word& word, const char* given) {
 
 }  // namespace
 
-int parse_options(int argc, char** argv, std::span<const Option> options, const Usage& usage, OnOption on_option, void* context) {
+int parse_options(int argc, char** argv, std::span<const Option> options, const Usage& usage, OnOption on_option,
+                  void* context) {
   program_name = usage.program;
   char letters[2 * kMost + 4] = ":h";
   option longs[kMost + 2] = {};

@@ -1,7 +1,7 @@
 // Command-line options of a mutator as one table: letter, long name, range, default and meaning stand in one line each.
 //
-// getopt_long reads the command line; this adds typed targets, range checks with one-sentence errors (exit 2) and help made
-// from the table, so that help, check and default cannot disagree. No heap. O(options) per word.
+// getopt_long reads the command line; this adds typed targets, range checks with one-sentence errors (exit 2) and help
+// made from the table, so that help, check and default cannot disagree. No heap. O(options) per word.
 #pragma once
 
 #include <cstdint>
@@ -30,25 +30,26 @@ struct Ignored {  // takes an argument (or none) that no longer means anything; 
 };
 
 struct Option {
-  char letter;             // 0: long only
-  const char* name;        // without dashes
-  const char* argument;    // shown in help; "" for flags
+  char letter;           // 0: long only
+  const char* name;      // without dashes
+  const char* argument;  // shown in help; "" for flags
   std::variant<Whole, Flag, Word, Ignored> kind;
-  const char* about;       // default is added from the target's value before parsing
+  const char* about;  // default is added from the target's value before parsing
 };
 
 struct Usage {
   const char* program;
-  const char* summary;     // one or two sentences
-  const char* examples;    // lines, each indented by two spaces
+  const char* summary;   // one or two sentences
+  const char* examples;  // lines, each indented by two spaces
 };
 
-// Called for options that several targets depend on; may be null. `letter` as in the table (0 with `name` for long-only ones).
+// Called for options that several targets depend on; may be null. `letter` as in the table (0 with `name` for long-only
+// ones).
 using OnOption = void (*)(const Option& option, void* context);
 
 // Parses; on --help prints help to standard output and exits 0; on an error one sentence and exit 2.
 // Returns the index of the first positional argument in argv.
-int parse_options(int argc, char** argv, std::span<const Option> options, const Usage& usage, OnOption on_option = nullptr,
-                  void* context = nullptr);
+int parse_options(int argc, char** argv, std::span<const Option> options, const Usage& usage,
+                  OnOption on_option = nullptr, void* context = nullptr);
 
 }  // namespace heapyard::kit

@@ -48,6 +48,8 @@ class Random {
 };
 
 // Folds a value into a running checksum of a sequence (order matters).
-constexpr std::uint64_t fold(std::uint64_t sum, std::uint64_t value) { return mix(sum * 0x9e3779b97f4a7c15u + value + 1); }
+constexpr std::uint64_t fold(std::uint64_t sum, std::uint64_t value) {
+  return mix(sum * 0x9e3779b97f4a7c15u + value + 1);
+}
 
 }  // namespace heapyard::kit

@@ -33,8 +33,7 @@ class Text {
   Text& operator<<(char piece) { return *this << std::string_view(&piece, 1); }
 
   template <std::integral T>
-    requires(!std::same_as<T, char> && !std::same_as<T, bool>)
-  Text& operator<<(T number) {
+  requires(!std::same_as<T, char> && !std::same_as<T, bool>) Text& operator<<(T number) {
     return append([&](char* first, char* last) { return std::to_chars(first, last, number); });
   }
   // Shortest text that reads back as the same double.
@@ -42,7 +41,9 @@ class Text {
     return append([&](char* first, char* last) { return std::to_chars(first, last, number); });
   }
   Text& fixed(double number, int decimals) {
-    return append([&](char* first, char* last) { return std::to_chars(first, last, number, std::chars_format::fixed, decimals); });
+    return append([&](char* first, char* last) {
+      return std::to_chars(first, last, number, std::chars_format::fixed, decimals);
+    });
   }
   Text& pad_to(std::size_t column) {  // spaces up to `column` of the current line
     while (size_ - line_start() < column) *this << ' ';

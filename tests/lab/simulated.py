@@ -14,12 +14,35 @@ from heapyard.model.observations import Failure, Observation, Observations
 from heapyard.model.record import Event, Record, TrialRecord
 from heapyard.stats.analyse import analyse
 
-NAMES = ("jemalloc", "mimalloc", "tcmalloc", "snmalloc", "tbbmalloc", "scudo", "rpmalloc", "hardened_malloc", "mimalloc3", "google-tcmalloc",
-         "jemalloc-5.3.1", "hardened_malloc-light", "glibc:tcache=0", "mine")
+NAMES = (
+    "jemalloc",
+    "mimalloc",
+    "tcmalloc",
+    "snmalloc",
+    "tbbmalloc",
+    "scudo",
+    "rpmalloc",
+    "hardened_malloc",
+    "mimalloc3",
+    "google-tcmalloc",
+    "jemalloc-5.3.1",
+    "hardened_malloc-light",
+    "glibc:tcache=0",
+    "mine",
+)
 
 
-def simulate(allocators: int = 6, programs: int = 8, blocks: int = 8, *, noise: float = 0.01, seed: int = 1, failing: int = 0,
-             ratios: dict[str, tuple[float, float]] | None = None, hostile: str = "") -> tuple[Analysis, Record]:
+def simulate(
+    allocators: int = 6,
+    programs: int = 8,
+    blocks: int = 8,
+    *,
+    noise: float = 0.01,
+    seed: int = 1,
+    failing: int = 0,
+    ratios: dict[str, tuple[float, float]] | None = None,
+    hostile: str = "",
+) -> tuple[Analysis, Record]:
     """`ratios`: allocator -> (time, memory) against the baseline. The last `failing` allocators fail on the first program."""
     dice = random.Random(seed)
     names = NAMES[:allocators]
@@ -27,7 +50,7 @@ def simulate(allocators: int = 6, programs: int = 8, blocks: int = 8, *, noise: 
     made = experiment(names, workloads)
     known = ratios if ratios is not None else {n: (dice.uniform(0.85, 1.15), dice.uniform(0.8, 1.3)) for n in names}
     labels = [BASELINE, *names, BASELINE + CONTROL_SUFFIX]
-    broken = set(names[allocators - failing:]) if failing else set()
+    broken = set(names[allocators - failing :]) if failing else set()
     rows: list[Observation] = []
     trials: list[TrialRecord] = []
     for block in range(blocks * programs):
@@ -35,20 +58,60 @@ def simulate(allocators: int = 6, programs: int = 8, blocks: int = 8, *, noise: 
         for position, label in enumerate(dice.sample(labels, len(labels))):
             number, failed = len(trials) + 1, label in broken and workload == workloads[0]
             time, memory = known.get(label, (1.0, 1.0))
-            metrics = {} if failed else {
-                "wall": (0.3 + block % programs / 5) * time * math.exp(dice.gauss(0, noise)),
-                "peak_rss": (40 << 20) * memory * math.exp(dice.gauss(0, noise / 4)), "minor_faults": float(dice.randint(900, 1000)),
-                "mean_rss": (30 << 20) * memory, "major_faults": 0.0}
-            trials.append(TrialRecord(id=number, block=block, attempt=0, stage="main", workload=workload, treatment=label, position=position,
-                                      status="failed" if failed else "ok", counted=not failed, started=float(number), ended=number + 0.5,
-                                      metrics=metrics, command_line=f"LD_PRELOAD=/lib/{label}.so prog {workload}", series="x" if metrics else "",
-                                      failure="signal" if failed else "", reason=f"{workload} was killed by signal 11" if failed else ""))
-            rows += [Observation(workload, label, block, m, v, number, position, float(number)) for m, v in metrics.items()]
-    failures = tuple(Failure(workloads[0], n, blocks, blocks, "signal", f"{workloads[0]} was killed by signal 11 (SIGSEGV)") for n in names if n in broken)
-    observations = Observations(workloads, (BASELINE, *names), BASELINE, BASELINE + CONTROL_SUFFIX, tuple(rows), failures, made.settings)
-    record = Record(id="261120-1200-test", path=Path("/somewhere/261120-1200-test"), status="finished", created="2026-11-20T12:00:00+00:00",
-                    version="0.1.0", experiment=made, environment={"kernel": "6.1", "cpu": {"model": f"Some CPU {hostile}"}, "cpus": [0, 1]},
-                    trials=tuple(trials), events=(Event(1.5, "planned", f"so many blocks {hostile}"),), observations=observations)
+            metrics = (
+                {}
+                if failed
+                else {
+                    "wall": (0.3 + block % programs / 5) * time * math.exp(dice.gauss(0, noise)),
+                    "peak_rss": (40 << 20) * memory * math.exp(dice.gauss(0, noise / 4)),
+                    "minor_faults": float(dice.randint(900, 1000)),
+                    "mean_rss": (30 << 20) * memory,
+                    "major_faults": 0.0,
+                }
+            )
+            trials.append(
+                TrialRecord(
+                    id=number,
+                    block=block,
+                    attempt=0,
+                    stage="main",
+                    workload=workload,
+                    treatment=label,
+                    position=position,
+                    status="failed" if failed else "ok",
+                    counted=not failed,
+                    started=float(number),
+                    ended=number + 0.5,
+                    metrics=metrics,
+                    command_line=f"LD_PRELOAD=/lib/{label}.so prog {workload}",
+                    series="x" if metrics else "",
+                    failure="signal" if failed else "",
+                    reason=f"{workload} was killed by signal 11" if failed else "",
+                )
+            )
+            rows += [
+                Observation(workload, label, block, m, v, number, position, float(number)) for m, v in metrics.items()
+            ]
+    failures = tuple(
+        Failure(workloads[0], n, blocks, blocks, "signal", f"{workloads[0]} was killed by signal 11 (SIGSEGV)")
+        for n in names
+        if n in broken
+    )
+    observations = Observations(
+        workloads, (BASELINE, *names), BASELINE, BASELINE + CONTROL_SUFFIX, tuple(rows), failures, made.settings
+    )
+    record = Record(
+        id="261120-1200-test",
+        path=Path("/somewhere/261120-1200-test"),
+        status="finished",
+        created="2026-11-20T12:00:00+00:00",
+        version="0.1.0",
+        experiment=made,
+        environment={"kernel": "6.1", "cpu": {"model": f"Some CPU {hostile}"}, "cpus": [0, 1]},
+        trials=tuple(trials),
+        events=(Event(1.5, "planned", f"so many blocks {hostile}"),),
+        observations=observations,
+    )
     return analyse(observations), record
 
 

@@ -16,8 +16,13 @@ ACDC = places.native("acdc")
 CHECKED = places.native("acdc_checked")
 
 
-def run(*options: str, preload: Path | None = None, program: Path = ACDC, env: dict[str, str] | None = None,
-        limit_kib: int | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *options: str,
+    preload: Path | None = None,
+    program: Path = ACDC,
+    env: dict[str, str] | None = None,
+    limit_kib: int | None = None,
+) -> subprocess.CompletedProcess[str]:
     command: Sequence[str] = [str(program), *options]
     if limit_kib:
         command = ["sh", "-c", f'ulimit -v {limit_kib}; exec "$0" "$@"', *command]
@@ -59,23 +64,26 @@ def test_the_letter_a_means_the_defaults_of_the_published_code() -> None:
     assert measure("-a", "-L", "4")["parameters"]["drift"] == 4
 
 
-@pytest.mark.parametrize(("options", "sentence"), [
-    (["-n", "0"], "option --threads (-n) must be a whole number from 1 to 1024, not '0'"),
-    (["--threads", "two"], "option --threads (-n) must be a whole number from 1 to 1024, not 'two'"),
-    (["-T", "0"], "option --receivers (-T) must be a whole number from 1 to 100, not '0'"),
-    (["-q", "101"], "option --list-ratio (-q) must be a whole number from 0 to 100, not '101'"),
-    (["-l", "0"], "option --min-liveness (-l) must be a whole number from 1 to 1000000, not '0'"),
-    (["-l", "11"], "the minimum liveness 11 is larger than the maximum liveness 10"),
-    (["-s", "9", "-S", "5"], "the minimum size 512 is larger than the maximum size 31"),
-    (["-t", "12X"], "must be a whole number from 1 to"),
-    (["-t"], "option -t needs an argument"),
-    (["--fish"], "there is no option --fish"),
-    (["extra"], "there is no argument 'extra'"),
-    (["--placement", "loose"], "option --placement must be one of heap|compact|align, not 'loose'"),
-    (["--placement", "compact", "--latency", "10"], "--latency times single objects"),
-    (["-f", "--permanent", "5"], "--permanent has no meaning in false-sharing mode"),
-    (["--model", "/nonexistent"], "cannot read the model /nonexistent"),
-])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["-n", "0"], "option --threads (-n) must be a whole number from 1 to 1024, not '0'"),
+        (["--threads", "two"], "option --threads (-n) must be a whole number from 1 to 1024, not 'two'"),
+        (["-T", "0"], "option --receivers (-T) must be a whole number from 1 to 100, not '0'"),
+        (["-q", "101"], "option --list-ratio (-q) must be a whole number from 0 to 100, not '101'"),
+        (["-l", "0"], "option --min-liveness (-l) must be a whole number from 1 to 1000000, not '0'"),
+        (["-l", "11"], "the minimum liveness 11 is larger than the maximum liveness 10"),
+        (["-s", "9", "-S", "5"], "the minimum size 512 is larger than the maximum size 31"),
+        (["-t", "12X"], "must be a whole number from 1 to"),
+        (["-t"], "option -t needs an argument"),
+        (["--fish"], "there is no option --fish"),
+        (["extra"], "there is no argument 'extra'"),
+        (["--placement", "loose"], "option --placement must be one of heap|compact|align, not 'loose'"),
+        (["--placement", "compact", "--latency", "10"], "--latency times single objects"),
+        (["-f", "--permanent", "5"], "--permanent has no meaning in false-sharing mode"),
+        (["--model", "/nonexistent"], "cannot read the model /nonexistent"),
+    ],
+)
 def test_bad_options_get_one_sentence_and_exit_2(options: list[str], sentence: str) -> None:
     done = run(*options)
     assert done.returncode == 2
@@ -98,6 +106,7 @@ def test_a_result_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------------------------------- determinism
 
+
 def test_same_seed_same_sequence_under_any_allocator_and_thread_schedule() -> None:
     from heapyard.catalog.allocators import installed_allocators
 
@@ -111,7 +120,10 @@ def test_same_seed_same_sequence_under_any_allocator_and_thread_schedule() -> No
 def test_the_sequence_is_that_of_every_machine() -> None:
     # The sequence is part of the interface: studies cite it. A change here is a change of version.
     assert measure("-d", "20")["checksum"] == measure("-d", "20", "--no-access")["checksum"]
-    assert measure("-d", "20")["checksum"] == (Path(__file__).parents[1] / "data" / "acdc_sequence.txt").read_text().strip()
+    assert (
+        measure("-d", "20")["checksum"]
+        == (Path(__file__).parents[1] / "data" / "acdc_sequence.txt").read_text().strip()
+    )
 
 
 def test_seed_zero_is_a_seed_like_any_other() -> None:
@@ -120,6 +132,7 @@ def test_seed_zero_is_a_seed_like_any_other() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- semantics
+
 
 def expected_live(result: dict) -> float:
     """Live bytes per thread when the clock advances: quantum x (mean liveness by bytes + delay). Closed form."""
@@ -144,7 +157,12 @@ def test_shared_objects_live_as_long_as_their_liveness_says() -> None:
 
 
 def test_sharing_with_a_delay_and_every_shape_frees_everything() -> None:
-    for options in (["-O", "-D", "7"], ["-O", "-T", "50"], ["-O", "-T", "1", "-n", "2"], ["-O", "-R", "50", "-q", "50", "-D", "3"]):
+    for options in (
+        ["-O", "-D", "7"],
+        ["-O", "-T", "50"],
+        ["-O", "-T", "1", "-n", "2"],
+        ["-O", "-R", "50", "-q", "50", "-D", "3"],
+    ):
         result = measure("-n", "4", "-d", "20", "-t", "50000", *options, program=CHECKED)
         counts = result["counts"]
         assert counts["malloc_calls"] == counts["free_calls"] == counts["objects"]
@@ -166,7 +184,9 @@ def test_the_write_ratio_holds_for_lists_and_trees(ratio: int, lists: str) -> No
 
 
 def test_false_sharing_mode_spends_exactly_its_quantum() -> None:
-    result = measure("-f", "--min-size", "10B", "--max-size", "10B", "-t", "100000", "-n", "3", "-d", "10", "-l", "1", "-L", "1")
+    result = measure(
+        "-f", "--min-size", "10B", "--max-size", "10B", "-t", "100000", "-n", "3", "-d", "10", "-l", "1", "-L", "1"
+    )
     assert result["counts"]["objects"] == 30
     assert metric(result, "access_time") > 0
     assert measure("-f", "--placement", "align", "-n", "3", "-d", "5", "-t", "1000")["counts"]["objects"] == 15
@@ -184,7 +204,9 @@ def test_too_few_ticks_for_a_warm_up_give_no_average_rather_than_nonsense() -> N
 
 
 def test_sixty_four_threads_on_any_machine_end_and_keep_the_drift_bound() -> None:
-    result = measure("-n", "64", "-O", "-d", "12", "-g", "3", "-t", "20000", program=CHECKED)  # asserts the bound at each tick
+    result = measure(
+        "-n", "64", "-O", "-d", "12", "-g", "3", "-t", "20000", program=CHECKED
+    )  # asserts the bound at each tick
     assert len(result["per_thread"]) == 64
 
 
@@ -196,8 +218,10 @@ def test_more_threads_than_a_word_has_bits(threads: str) -> None:
 
 # ---------------------------------------------------------------------------------------------- measurement
 
+
 def test_the_mutator_makes_no_heap_call_of_its_own() -> None:
     """Calls seen by a counting malloc grow by exactly the objects when the run grows; so the measured phase adds none."""
+
     def calls_beyond_objects(*options: str) -> int:
         done = run(*options, "--format", "none", "--json", "-", preload=places.native("libcounts.so"))
         return int(done.stderr) - json.loads(done.stdout)["counts"]["malloc_calls"]
@@ -209,14 +233,18 @@ def test_the_mutator_makes_no_heap_call_of_its_own() -> None:
 def test_memory_is_without_the_bookkeeping() -> None:
     bump = measure("-d", "60", "-F", "4", "-s", "8", "-S", "8", "--no-access", preload=places.native("libbump.so"))
     assert bump["bookkeeping_bytes"] > 2**18  # many small classes: enough to be seen if it were counted
-    assert bump["series"]["rss"][-1] - bump["base_rss_bytes"] == pytest.approx(bump["series"]["allocated"][-1], rel=0.02)
+    assert bump["series"]["rss"][-1] - bump["base_rss_bytes"] == pytest.approx(
+        bump["series"]["allocated"][-1], rel=0.02
+    )
 
 
 def test_running_out_of_memory_is_reported_with_what_was_reached() -> None:
     done = run("-t", "100M", "-S", "20", "-d", "50", limit_kib=200_000)
     assert done.returncode == 4
-    assert re.fullmatch(r"acdc: malloc of \d+ bytes failed in thread 0 at tick \d+ of 50; \d+ bytes had been allocated and \d+ freed\n",
-                        done.stderr)
+    assert re.fullmatch(
+        r"acdc: malloc of \d+ bytes failed in thread 0 at tick \d+ of 50; \d+ bytes had been allocated and \d+ freed\n",
+        done.stderr,
+    )
     refused = run("-d", "50", "-t", "10M", preload=places.native("libenomem.so"))
     assert refused.returncode == 4 and "bytes failed in thread 0" in refused.stderr
 
@@ -242,7 +270,9 @@ def test_latencies_are_ordered_and_count_every_nth_operation() -> None:
 
 def test_a_model_from_a_file_decides_sizes_lifetimes_and_sharing(tmp_path: Path) -> None:
     model = tmp_path / "model.txt"
-    model.write_text("heapyard-mutator-model 1\ngroup 50\nshared 100 100\nbucket 64 64 2 2 1\ngroup 50\nbucket 512 1023 7 7 1\n")
+    model.write_text(
+        "heapyard-mutator-model 1\ngroup 50\nshared 100 100\nbucket 64 64 2 2 1\ngroup 50\nbucket 512 1023 7 7 1\n"
+    )
     result = measure("--model", str(model), "-n", "2", "-d", "30", program=CHECKED)
     sizes = result["histograms"]["objects_by_size_exponent"]
     liveness = result["histograms"]["objects_by_liveness"]

@@ -38,11 +38,20 @@ def shell(script: str, **fields: object) -> Program:
     return program("/bin/sh", "-c", script, literal=True, **fields)
 
 
-def trial(tmp_path: Path, what: Program, allocator: Allocator = GLIBC, settings: Settings = SETTINGS, *, levels: dict[str, str] | None = None,
-          stop: threading.Event | None = None) -> TrialOutcome:
+def trial(
+    tmp_path: Path,
+    what: Program,
+    allocator: Allocator = GLIBC,
+    settings: Settings = SETTINGS,
+    *,
+    levels: dict[str, str] | None = None,
+    stop: threading.Event | None = None,
+) -> TrialOutcome:
     folder = tmp_path / f"trial{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
-    return run_trial(what, Treatment(allocator.name, allocator, levels or {}), settings, pad=17, folder=folder, stop=stop)
+    return run_trial(
+        what, Treatment(allocator.name, allocator, levels or {}), settings, pad=17, folder=folder, stop=stop
+    )
 
 
 def test_a_program_that_ends_well_is_measured(tmp_path: Path) -> None:
@@ -82,12 +91,16 @@ def test_the_whole_tree_is_counted(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------------------------------- failures
 
-@pytest.mark.parametrize(("script", "failure", "words"), [
-    ("exit 3", "exit", "ended with exit code 3 instead of 0"),
-    ("echo no such ghost >&2; exit 4", "exit", "it said: no such ghost"),
-    ("kill -SEGV $$", "signal", "was killed by signal 11 (SIGSEGV)"),
-    ("kill -KILL $$", "signal", "was killed by signal 9 (SIGKILL)"),
-])
+
+@pytest.mark.parametrize(
+    ("script", "failure", "words"),
+    [
+        ("exit 3", "exit", "ended with exit code 3 instead of 0"),
+        ("echo no such ghost >&2; exit 4", "exit", "it said: no such ghost"),
+        ("kill -SEGV $$", "signal", "was killed by signal 11 (SIGSEGV)"),
+        ("kill -KILL $$", "signal", "was killed by signal 9 (SIGKILL)"),
+    ],
+)
 def test_failures_are_told_apart(tmp_path: Path, script: str, failure: str, words: str) -> None:
     outcome = trial(tmp_path, shell(script))
     assert (outcome.status, outcome.failure) == ("failed", failure)
@@ -127,7 +140,9 @@ def test_a_killed_launcher_is_an_outcome_and_leaves_nothing_running(tmp_path: Pa
     shutil.copy("/bin/sleep", tmp_path / name)
 
     def kill() -> None:
-        launchers = subprocess.run(["pgrep", "-f", f"{places.native('trial')}.*{name}"], capture_output=True, text=True).stdout.split()
+        launchers = subprocess.run(
+            ["pgrep", "-f", f"{places.native('trial')}.*{name}"], capture_output=True, text=True
+        ).stdout.split()
         for pid in launchers:
             os.kill(int(pid), signal.SIGKILL)
 
@@ -140,6 +155,7 @@ def test_a_killed_launcher_is_an_outcome_and_leaves_nothing_running(tmp_path: Pa
 
 
 # ---------------------------------------------------------------------------------------------- proof of injection
+
 
 def test_every_installed_allocator_is_proven_in_a_program_that_is_not_position_independent(tmp_path: Path) -> None:
     """Such a program answers for imported functions with its own stubs; the proof must see through them."""
@@ -162,7 +178,11 @@ def test_a_static_program_is_never_a_result(tmp_path: Path) -> None:
 
 def test_a_library_without_malloc_is_never_a_result(tmp_path: Path) -> None:
     outcome = trial(tmp_path, program("/bin/true"), shim("nomalloc"))
-    assert outcome.failure == "not injected" and "was served by" in outcome.reason and "not by libnomalloc.so" in outcome.reason
+    assert (
+        outcome.failure == "not injected"
+        and "was served by" in outcome.reason
+        and "not by libnomalloc.so" in outcome.reason
+    )
 
 
 def test_a_preload_that_the_linker_ignores_is_never_a_result(tmp_path: Path) -> None:
@@ -180,7 +200,10 @@ def test_a_program_with_a_malloc_of_its_own_is_never_a_result(tmp_path: Path) ->
 
 def test_a_child_with_a_cleaned_environment_is_noticed(tmp_path: Path) -> None:
     outcome = trial(tmp_path, shell("env -i /bin/sleep 0.5"), shim("plain"))
-    assert outcome.failure == "not injected" and "(sleep), started by the program, ran without libplain.so" in outcome.reason
+    assert (
+        outcome.failure == "not injected"
+        and "(sleep), started by the program, ran without libplain.so" in outcome.reason
+    )
 
 
 def test_system_leaves_the_program_alone_and_says_what_served_it(tmp_path: Path) -> None:
@@ -192,9 +215,13 @@ def test_system_leaves_the_program_alone_and_says_what_served_it(tmp_path: Path)
 
 # ---------------------------------------------------------------------------------------------- environment and answers
 
+
 def test_options_factors_and_padding_reach_the_program(tmp_path: Path) -> None:
     allocator = find_allocators(["glibc:tcache=0"])[0]
-    what = shell("env > env.txt; pwd > pwd.txt; nproc > nproc.txt; grep THP_enabled /proc/self/status > thp.txt", answer=Answer(files=("env.txt",)))
+    what = shell(
+        "env > env.txt; pwd > pwd.txt; nproc > nproc.txt; grep THP_enabled /proc/self/status > thp.txt",
+        answer=Answer(files=("env.txt",)),
+    )
     folder = tmp_path / "here"
     folder.mkdir()
     levels = {"env.COLOUR": "blue and green", "thp": "never", "cpus": "0"}
@@ -220,7 +247,9 @@ def test_the_command_line_can_be_pasted(tmp_path: Path) -> None:
 def test_braces_of_the_users_own_command_stay(tmp_path: Path) -> None:
     outcome = trial(tmp_path, program("/bin/echo", "{dir} {port}", literal=True, answer=Answer(output="consistent")))
     expected = program("/bin/echo", "x", literal=True)
-    assert outcome.answer and outcome.answer == trial(tmp_path, program("/bin/echo", "{dir} {port}", literal=True)).answer
+    assert (
+        outcome.answer and outcome.answer == trial(tmp_path, program("/bin/echo", "{dir} {port}", literal=True)).answer
+    )
     assert outcome.answer != trial(tmp_path, expected).answer
 
 
@@ -252,13 +281,33 @@ while True:
     peer.close()
     if word == b"stop": sys.exit(int(sys.argv[2]))
 """
-ASK = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); s.sendall(sys.argv[2].encode()); print(s.recv(100).decode())"
+ASK = """
+import socket, sys
+peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+peer.sendall(sys.argv[2].encode())
+print(peer.recv(100).decode())
+"""
 
 
-def server(*, code: str = "0", client: str = "hello", expect: str = "HELLO", stop: str = "stop", ready: float = 5.0, serve: str = SERVE) -> Program:
+def server(
+    *,
+    code: str = "0",
+    client: str = "hello",
+    expect: str = "HELLO",
+    stop: str = "stop",
+    ready: float = 5.0,
+    serve: str = SERVE,
+) -> Program:
     ask = ("/usr/bin/python3", "-c", ASK, "{port}")
-    return program("/usr/bin/python3", "-c", serve, "{port}", code, env={"PYTHONMALLOC": "malloc"},
-                   server=Server(client=(*ask, client), stop=(*ask, stop), ready_seconds=ready, client_answer=expect))
+    return program(
+        "/usr/bin/python3",
+        "-c",
+        serve,
+        "{port}",
+        code,
+        env={"PYTHONMALLOC": "malloc"},
+        server=Server(client=(*ask, client), stop=(*ask, stop), ready_seconds=ready, client_answer=expect),
+    )
 
 
 def test_a_server_is_measured_and_its_client_is_not_injected(tmp_path: Path) -> None:
@@ -268,12 +317,15 @@ def test_a_server_is_measured_and_its_client_is_not_injected(tmp_path: Path) -> 
     assert 0 < outcome.metrics["wall"]
 
 
-@pytest.mark.parametrize(("what", "words"), [
-    (server(expect="GOODBYE"), "the client's answer does not match /GOODBYE/"),
-    (server(code="5"), "ended with exit code 5 instead of 0"),
-    (server(serve="import time; time.sleep(30)", ready=0.3), "accepted no connection within 0.3 s"),
-    (server(serve="raise SystemExit('port is haunted')"), "port is haunted"),
-])
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (server(expect="GOODBYE"), "the client's answer does not match /GOODBYE/"),
+        (server(code="5"), "ended with exit code 5 instead of 0"),
+        (server(serve="import time; time.sleep(30)", ready=0.3), "accepted no connection within 0.3 s"),
+        (server(serve="raise SystemExit('port is haunted')"), "port is haunted"),
+    ],
+)
 def test_each_way_a_server_can_fail_is_told(tmp_path: Path, what: Program, words: str) -> None:
     outcome = trial(tmp_path, what)
     assert outcome.status == "failed" and words in outcome.reason
@@ -281,10 +333,14 @@ def test_each_way_a_server_can_fail_is_told(tmp_path: Path, what: Program, words
 
 # ---------------------------------------------------------------------------------------------- preflight
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("crash_load", "crashes when loaded into /bin/true (signal 11, SIGSEGV)"),
-    ("nomalloc", "malloc was served by"),
-])
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("crash_load", "crashes when loaded into /bin/true (signal 11, SIGSEGV)"),
+        ("nomalloc", "malloc was served by"),
+    ],
+)
 def test_a_library_that_cannot_work_is_refused_before_the_experiment(name: str, words: str) -> None:
     from heapyard.execute.preflight import check
 
@@ -310,5 +366,7 @@ def test_counts_of_separate_launches(tmp_path: Path) -> None:
     glibc = Treatment("glibc", GLIBC)
     calls = count_syscalls(small, glibc, SETTINGS, folders[0])
     assert calls["mmap_calls"] > 0 and set(calls) == {f"{n}_calls" for n in ("mmap", "munmap", "madvise", "brk")}
-    few, many = (count_instructions(p, glibc, SETTINGS, f)["instructions"] for p, f in ((small, folders[1]), (large, folders[2])))
+    few, many = (
+        count_instructions(p, glibc, SETTINGS, f)["instructions"] for p, f in ((small, folders[1]), (large, folders[2]))
+    )
     assert many - few > 100_000 * 50  # malloc, write and free of 100,000 blocks

@@ -16,7 +16,15 @@ from pathlib import Path
 
 _ET_EXEC, _ET_DYN = 2, 3
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_NOTE = 1, 2, 3, 4
-_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_FLAGS_1, _DT_GNU_HASH = 1, 4, 5, 6, 14, 0x6FFFFFFB, 0x6FFFFEF5
+_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_FLAGS_1, _DT_GNU_HASH = (
+    1,
+    4,
+    5,
+    6,
+    14,
+    0x6FFFFFFB,
+    0x6FFFFEF5,
+)
 _DF_1_PIE = 0x08000000
 _NT_GNU_BUILD_ID = 3
 
@@ -162,8 +170,8 @@ class _Image:
             while kind == _PT_NOTE and at + 12 <= end:
                 name_size, data_size, note = self._unpack("3I", at)
                 data = at + 12 + (name_size + 3 & ~3)
-                if note == _NT_GNU_BUILD_ID and self._map[at + 12:at + 15] == b"GNU":
-                    return self._map[data:data + data_size].hex()
+                if note == _NT_GNU_BUILD_ID and self._map[at + 12 : at + 15] == b"GNU":
+                    return self._map[data : data + data_size].hex()
                 at = data + (data_size + 3 & ~3)
         return ""
 

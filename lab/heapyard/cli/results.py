@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..store import Listed
 
 SHOWN = 20
+WIDE = 100  # columns from which the time gets one of its own; the id begins with it
 
 
 @click.command()
@@ -49,20 +50,22 @@ def _print_table(shown: list[Listed]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    console = answers()
+    wide = console.width >= WIDE
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("experiment", "when", "status"):
+    for heading in ("experiment", *(["when"] if wide else []), "status"):
         table.add_column(heading, no_wrap=True)
     table.add_column("blocks", justify="right", no_wrap=True)
     table.add_column("title, programs × allocators, answer", ratio=1)
     for entry in shown:
         if entry.problem:
-            table.add_row(Text(entry.id), "", Text("unreadable", style="red"), "", Text(entry.problem))
-            continue
-        when = datetime.fromisoformat(entry.created).astimezone().strftime("%Y-%m-%d %H:%M")
-        text = Text(entry.title)
-        size = f"{len(entry.programs)} × {len(entry.treatments)}, {entry.trials} trials"
-        text.append(f"\n{size}", style="dim")
-        if entry.verdict:
-            text.append(f"\n{entry.verdict}", style="dim")
-        table.add_row(Text(entry.id), when, entry.status, f"{entry.done}/{entry.planned}", text)
-    answers().print(table)
+            when, status, blocks = "", Text("unreadable", style="red"), ""
+            text = Text(entry.problem)
+        else:
+            when = datetime.fromisoformat(entry.created).astimezone().strftime("%Y-%m-%d %H:%M")
+            status, blocks = Text(entry.status), f"{entry.done}/{entry.planned}"
+            text = Text(entry.title)
+            size = f"{len(entry.programs)} × {len(entry.treatments)}, {entry.trials} trials"
+            text.append("".join(f"\n{line}" for line in (size, entry.verdict) if line), style="dim")
+        table.add_row(Text(entry.id), *([when] if wide else []), status, blocks, text)
+    console.print(table)

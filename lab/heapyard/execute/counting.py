@@ -30,8 +30,13 @@ def count_syscalls(program: Program, treatment: Treatment, settings: Settings, f
     added = additions(program, treatment, scene, pad=0)
     # The environment is given to the program alone: strace itself stays on its own malloc.
     options = [word for name, value in added.items() for word in ("-E", f"{name}={value}")]
-    _launch([tool, "-f", "-qq", "-c", "-U", "name,calls", "-e", f"trace={','.join(SYSCALLS)}", "-o", str(table), *options],
-            program, treatment, settings, scene)
+    _launch(
+        [tool, "-f", "-qq", "-c", "-U", "name,calls", "-e", f"trace={','.join(SYSCALLS)}", "-o", str(table), *options],
+        program,
+        treatment,
+        settings,
+        scene,
+    )
     counts = dict.fromkeys(SYSCALLS, 0.0)
     for line in table.read_text(errors="replace").splitlines():
         words = line.split()
@@ -48,8 +53,21 @@ def count_instructions(program: Program, treatment: Treatment, settings: Setting
     logs = scene.lab / "valgrind.%p"
     added = additions(program, treatment, scene, pad=0)
     setting = [f"{name}={value}" for name, value in added.items()]
-    _launch([tool, "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null",
-             f"--log-file={logs}", "/usr/bin/env", *setting], program, treatment, settings, scene)
+    _launch(
+        [
+            tool,
+            "--tool=callgrind",
+            "--trace-children=yes",
+            "--callgrind-out-file=/dev/null",
+            f"--log-file={logs}",
+            "/usr/bin/env",
+            *setting,
+        ],
+        program,
+        treatment,
+        settings,
+        scene,
+    )
     total = 0
     for log in scene.lab.glob("valgrind.*"):
         found = re.findall(r"Collected : (\d+)", log.read_text(errors="replace"))
@@ -68,8 +86,15 @@ def _tool(name: str) -> str:
 
 def _launch(prefix: Sequence[str], program: Program, treatment: Treatment, settings: Settings, scene: Scene) -> None:
     plain = prepare_launch(program, treatment, settings, scene, pad=0)
-    launch = replace(plain, command=[*prefix, *plain.command], argv0="", env=plain_environment(program, scene), sample=False,
-                     library=None, timeout=settings.timeout * SLOWDOWN)
+    launch = replace(
+        plain,
+        command=[*prefix, *plain.command],
+        argv0="",
+        env=plain_environment(program, scene),
+        sample=False,
+        library=None,
+        timeout=settings.timeout * SLOWDOWN,
+    )
     with Running(launch) as running:
         client = serve(program, running, scene, settings, None) if program.server else None
         if client is None or not client.failed:

@@ -12,8 +12,18 @@ from .guards import read_guards
 from .machine_files import Files
 
 # Variables by which allocators take orders; whatever of them is set reaches programs that inherit the environment.
-TUNABLES = ("GLIBC_TUNABLES", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "SCUDO_OPTIONS", "JE_MALLOC_CONF", "TBB_MALLOC_", "LD_PRELOAD",
-            "LD_LIBRARY_PATH", "LD_BIND_NOW")
+TUNABLES = (
+    "GLIBC_TUNABLES",
+    "MALLOC_",
+    "MIMALLOC_",
+    "TCMALLOC_",
+    "SCUDO_OPTIONS",
+    "JE_MALLOC_CONF",
+    "TBB_MALLOC_",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_BIND_NOW",
+)
 
 # One value per file; a file the kernel does not have is simply absent from the snapshot.
 _FILES = {
@@ -41,8 +51,13 @@ _FILES = {
 }
 _CPU = {"vendor_id": "vendor", "model name": "model", "microcode": "microcode", "cpu MHz": "mhz", "cache size": "cache"}
 _MEMORY = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree", "HugePages_Total")
-_LIMITS = {"address_space": resource.RLIMIT_AS, "stack": resource.RLIMIT_STACK, "locked": resource.RLIMIT_MEMLOCK,
-           "open_files": resource.RLIMIT_NOFILE, "processes": resource.RLIMIT_NPROC}
+_LIMITS = {
+    "address_space": resource.RLIMIT_AS,
+    "stack": resource.RLIMIT_STACK,
+    "locked": resource.RLIMIT_MEMLOCK,
+    "open_files": resource.RLIMIT_NOFILE,
+    "processes": resource.RLIMIT_NPROC,
+}
 
 
 def snapshot(root: Path = Path("/")) -> dict[str, object]:

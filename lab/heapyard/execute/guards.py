@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 # Limits are fixed here, before any experiment. Each is a share of the machine's time or an event that should not happen.
-STEAL_LIMIT = 0.05  # of all CPU time: other guests took it; a tenth of that is usual on a shared host and averages out in blocks
+STEAL_LIMIT = (
+    0.05  # of all CPU time: other guests took it; a tenth of that is usual on a shared host and averages out in blocks
+)
 OTHERS_LIMIT = 0.25  # of all CPU time: used by processes outside the trial (package updates, browsers, builds)
 LEAST_SPAN = 0.2  # seconds: over less, the kernel's 10 ms accounting ticks say nothing about shares
 
@@ -19,8 +21,11 @@ def read_guards(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup"
     for line in _lines(proc / "stat"):
         if line.startswith("cpu "):
             user, nice, system, idle, iowait, irq, softirq, steal = (float(w) for w in line.split()[1:9])
-            found |= {"steal": steal / ticks, "busy": (user + nice + system + irq + softirq) / ticks,
-                      "all": (user + nice + system + idle + iowait + irq + softirq + steal) / ticks}
+            found |= {
+                "steal": steal / ticks,
+                "busy": (user + nice + system + irq + softirq) / ticks,
+                "all": (user + nice + system + idle + iowait + irq + softirq + steal) / ticks,
+            }
     for line in _lines(proc / "vmstat"):
         name, _, value = line.partition(" ")
         if name in ("pswpin", "pswpout"):
@@ -39,7 +44,9 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def judge(before: Mapping[str, float], after: Mapping[str, float], own_cpu: float) -> tuple[dict[str, float], tuple[str, ...]]:
+def judge(
+    before: Mapping[str, float], after: Mapping[str, float], own_cpu: float
+) -> tuple[dict[str, float], tuple[str, ...]]:
     """(what happened between, guards that tripped in words). `own_cpu`: CPU seconds of the trial itself and its client."""
     delta = {name: after[name] - before[name] for name in after if name in before}
     span = delta.get("all", 0.0)
@@ -53,8 +60,11 @@ def judge(before: Mapping[str, float], after: Mapping[str, float], own_cpu: floa
                 tripped.append(f"other guests of the host took {readings['steal_share']:.0%} of the CPU time")
             if readings["others_share"] > OTHERS_LIMIT:
                 tripped.append(f"other processes used {readings['others_share']:.0%} of the CPU time")
-    for name, words in (("throttled", "the control group was throttled"), ("pswpin", "pages were swapped in"),
-                        ("pswpout", "pages were swapped out")):
+    for name, words in (
+        ("throttled", "the control group was throttled"),
+        ("pswpin", "pages were swapped in"),
+        ("pswpout", "pages were swapped out"),
+    ):
         if name in delta:
             readings[name] = delta[name]
             if delta[name] > 0:

@@ -43,8 +43,21 @@ class Launch:
     extra: tuple[str, ...] = field(default=())
 
     def argv(self) -> list[str]:
-        words = [str(launcher()), "--json", str(self.json), "--stdout", str(self.stdout), "--stderr", str(self.stderr),
-                 "--cwd", str(self.cwd), "--timeout", repr(self.timeout), "--interval", repr(self.interval)]
+        words = [
+            str(launcher()),
+            "--json",
+            str(self.json),
+            "--stdout",
+            str(self.stdout),
+            "--stderr",
+            str(self.stderr),
+            "--cwd",
+            str(self.cwd),
+            "--timeout",
+            repr(self.timeout),
+            "--interval",
+            repr(self.interval),
+        ]
         words += ["--stdin", str(self.stdin)] if self.stdin else []
         words += ["--argv0", self.argv0] if self.argv0 else []
         words += ["--library", str(self.library)] if self.library else []
@@ -68,8 +81,14 @@ class Running:
     def __init__(self, launch: Launch):
         self.launch = launch
         # A session of its own: Ctrl-C reaches the lab, which decides. Its errors are one sentence, if any.
-        self.process = subprocess.Popen(launch.argv(), env=dict(launch.env), stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        self.process = subprocess.Popen(
+            launch.argv(),
+            env=dict(launch.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         self._pidfd = os.pidfd_open(self.process.pid)
 
     def wait(self, seconds: float | None = None, stop: threading.Event | None = None) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 LEAST_PSS = 3  # PSS is dear to read; from fewer looks no average is made
 
+
 def averages(samples: Sequence[Sequence[float]], wall: float, peak: float) -> tuple[float, float | None, float]:
     """(average RSS, average PSS or None, largest gap between samples) of (seconds, RSS, PSS or -1) over [0, wall].
 

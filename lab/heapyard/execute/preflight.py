@@ -29,7 +29,10 @@ def check(treatments: Iterable[Treatment], settings: Settings) -> None:
     """
     launcher()
     if not places.native(WITNESS).exists():
-        raise SetupError(f"the native part {places.native(WITNESS)} is missing", remedy="Start again with ./heapyard, which builds it.")
+        raise SetupError(
+            f"the native part {places.native(WITNESS)} is missing",
+            remedy="Start again with ./heapyard, which builds it.",
+        )
     seen: set[tuple[str, ...]] = set()
     for treatment in treatments:
         _check_cpus(treatment, settings)
@@ -46,7 +49,9 @@ def _check_cpus(treatment: Treatment, settings: Settings) -> None:
     allowed = os.sched_getaffinity(0)
     for cpu in cpus_of(treatment, settings):
         if cpu not in allowed:
-            raise UsageError(f"there is no CPU {cpu} to pin to; this machine lets us use {', '.join(map(str, sorted(allowed)))}")
+            raise UsageError(
+                f"there is no CPU {cpu} to pin to; this machine lets us use {', '.join(map(str, sorted(allowed)))}"
+            )
 
 
 def _probe(treatment: Treatment, settings: Settings) -> None:

@@ -58,18 +58,33 @@ def _ready(port: int, server: Running, seconds: float, stop: threading.Event | N
     return False
 
 
-def _call(name: str, command: Sequence[str], program: Program, scene: Scene, settings: Settings, seconds: float,
-          stop: threading.Event | None) -> tuple[Client, str, str]:
+def _call(
+    name: str,
+    command: Sequence[str],
+    program: Program,
+    scene: Scene,
+    settings: Settings,
+    seconds: float,
+    stop: threading.Event | None,
+) -> tuple[Client, str, str]:
     """One helper command to its end: (times, its output, what went wrong)."""
     out: Path = scene.lab / f"{name}.stdout"
-    launch = Launch(command=[scene.fill(word, program) for word in command], env=plain_environment(program, scene),
-                    json=scene.lab / f"{name}.json", stdout=out, stderr=scene.lab / f"{name}.stderr", cwd=scene.dir,
-                    timeout=seconds, sample=False)
+    launch = Launch(
+        command=[scene.fill(word, program) for word in command],
+        env=plain_environment(program, scene),
+        json=scene.lab / f"{name}.json",
+        stdout=out,
+        stderr=scene.lab / f"{name}.stderr",
+        cwd=scene.dir,
+        timeout=seconds,
+        sample=False,
+    )
     with Running(launch) as running:
         running.wait(stop=stop)
     found, complaint = running.result()
     if not found or found["status"] != "exited" or found.get("exit_code") != 0:
         why = complaint or {"timeout": f"did not end within {seconds:g} s", "cannot start": "cannot be started"}.get(
-            found.get("status", ""), f"ended with status {found.get('exit_code', found.get('signal'))}")
+            found.get("status", ""), f"ended with status {found.get('exit_code', found.get('signal'))}"
+        )
         return Client(), "", why
     return Client(found["wall"], found["user"] + found["sys"]), out.read_text(errors="replace"), ""

@@ -23,8 +23,15 @@ from .witness import objection, provider_of, read_testimonies
 _DIRECT = ("user", "sys", "peak_rss", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 
 
-def run_trial(program: Program, treatment: Treatment, settings: Settings, *, pad: int, folder: Path,
-              stop: threading.Event | None = None) -> TrialOutcome:
+def run_trial(
+    program: Program,
+    treatment: Treatment,
+    settings: Settings,
+    *,
+    pad: int,
+    folder: Path,
+    stop: threading.Event | None = None,
+) -> TrialOutcome:
     """Launch `program` once under `treatment` and measure it and every process it starts.
 
     `folder` exists, is empty, and belongs to this trial. `pad`: bytes of environment padding. Never raises for what the program
@@ -46,11 +53,20 @@ def run_trial(program: Program, treatment: Treatment, settings: Settings, *, pad
     testimonies = read_testimonies(scene.lab / "witness")
     errors = _text(launch.stderr)
     base = TrialOutcome(
-        status="ok", guards=readings, tripped=tripped, stderr_tail=errors[-2000:],
+        status="ok",
+        guards=readings,
+        tripped=tripped,
+        stderr_tail=errors[-2000:],
         command_line=pasteable(launch.command, _shown(program, treatment, scene), stdin=program.stdin),
-        provider=provider_of(testimonies, found.get("pid", -1)), exit_code=found.get("exit_code"), signal=found.get("signal"),
-        detail={"processes": found.get("processes", []), "stragglers": found.get("stragglers", 0),
-                "sampling_cost": found.get("sampling_cost", 0.0)})
+        provider=provider_of(testimonies, found.get("pid", -1)),
+        exit_code=found.get("exit_code"),
+        signal=found.get("signal"),
+        detail={
+            "processes": found.get("processes", []),
+            "stragglers": found.get("stragglers", 0),
+            "sampling_cost": found.get("sampling_cost", 0.0),
+        },
+    )
     if stop is not None and stop.is_set() and found.get("status") != "exited":
         return replace(base, status="interrupted", reason="interrupted")
     kind, reason = _verdict(program, treatment, settings, found, complaint, client and client.failed, errors)
@@ -72,12 +88,20 @@ def prepare_launch(program: Program, treatment: Treatment, settings: Settings, s
     """The call of the launcher for this treatment; also for the separate launches that count calls and instructions."""
     library = treatment.allocator.library
     return Launch(
-        command=[scene.fill(word, program) for word in program.command], argv0=program.argv0,
+        command=[scene.fill(word, program) for word in program.command],
+        argv0=program.argv0,
         env=plain_environment(program, scene) | additions(program, treatment, scene, pad=pad),
-        json=scene.lab / "result.json", stdout=scene.lab / "stdout", stderr=scene.lab / "stderr",
-        cwd=program.cwd or scene.dir, stdin=program.stdin, timeout=settings.timeout, interval=settings.sample_interval,
-        library=library.resolve() if library else None, cpus=cpus_of(treatment, settings),
-        huge_pages=treatment.levels.get("thp") != "never")
+        json=scene.lab / "result.json",
+        stdout=scene.lab / "stdout",
+        stderr=scene.lab / "stderr",
+        cwd=program.cwd or scene.dir,
+        stdin=program.stdin,
+        timeout=settings.timeout,
+        interval=settings.sample_interval,
+        library=library.resolve() if library else None,
+        cpus=cpus_of(treatment, settings),
+        huge_pages=treatment.levels.get("thp") != "never",
+    )
 
 
 def measures(found: dict[str, Any], client_wall: float | None) -> dict[str, float]:
@@ -97,8 +121,15 @@ def measures(found: dict[str, Any], client_wall: float | None) -> dict[str, floa
     return metrics
 
 
-def _verdict(program: Program, treatment: Treatment, settings: Settings, found: dict[str, Any], complaint: str,
-             server_failure: str | None, errors: str) -> tuple[str, str]:
+def _verdict(
+    program: Program,
+    treatment: Treatment,
+    settings: Settings,
+    found: dict[str, Any],
+    complaint: str,
+    server_failure: str | None,
+    errors: str,
+) -> tuple[str, str]:
     """(failure kind, reason), both "" when the program ended as it should."""
     under = f"{program.name} under {treatment.label}"
     last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")

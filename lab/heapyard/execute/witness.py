@@ -56,8 +56,13 @@ def provider_of(testimonies: Sequence[Testimony], pid: int) -> str:
     return next((t.providers.get("malloc", "") for t in reversed(testimonies) if t.pid == pid), "")
 
 
-def objection(testimonies: Sequence[Testimony], processes: Sequence[Mapping[str, Any]], root: int, allocator: Allocator,
-              stderr: str = "") -> str:
+def objection(
+    testimonies: Sequence[Testimony],
+    processes: Sequence[Mapping[str, Any]],
+    root: int,
+    allocator: Allocator,
+    stderr: str = "",
+) -> str:
     """One sentence on why the library did not serve the whole tree, "" when it did.
 
     `processes` are the launcher's (pid, name, looks, mapped). O(processes + testimonies).
@@ -71,7 +76,7 @@ def objection(testimonies: Sequence[Testimony], processes: Sequence[Mapping[str,
         ignored = next((line for line in stderr.splitlines() if "cannot be preloaded" in line), "")
         if ignored:
             return f"the dynamic linker refused the library: {ignored.split('ERROR: ')[-1].strip()}"
-        return (f"{short} never reached the program: it ignores LD_PRELOAD, as static, setuid and other privileged programs do")
+        return f"{short} never reached the program: it ignores LD_PRELOAD, as static, setuid and other privileged programs do"
     for t in testimonies:
         for symbol in TOGETHER:
             other = t.providers.get(symbol, "")
@@ -81,11 +86,17 @@ def objection(testimonies: Sequence[Testimony], processes: Sequence[Mapping[str,
                 return f"in process {t.pid} ({name}) {symbol} was served by {other or 'nothing known'}{own}, not by {short}"
         new = t.providers.get("_Znwm", library)
         # An operator new of the program's own, or the C++ library's, calls malloc; another allocator's does not.
-        if new not in (library, t.executable) and not os.path.basename(new).startswith(_CPLUSPLUS) and _is_cplusplus(t.executable):
+        if (
+            new not in (library, t.executable)
+            and not os.path.basename(new).startswith(_CPLUSPLUS)
+            and _is_cplusplus(t.executable)
+        ):
             return f"in process {t.pid} ({os.path.basename(t.executable)}) operator new was served by {new}, not by {short}"
     for process in processes:
         # Two looks at least: the first may fall between fork and the end of loading.
         if process.get("looks", 0) >= 3 and process.get("maps", 0) and not process.get("mapped"):
-            return (f"process {process['pid']} ({process.get('name') or '?'}), started by the program, ran without {short}: "
-                    "it is static, or was given an environment without LD_PRELOAD")
+            return (
+                f"process {process['pid']} ({process.get('name') or '?'}), started by the program, ran without {short}: "
+                "it is static, or was given an environment without LD_PRELOAD"
+            )
     return ""

@@ -29,7 +29,9 @@ class Settings:
     margin_memory: float = 0.05
     confidence: float = 0.95
     timeout: float = 300.0  # per trial
-    patience: float = 0.0  # a trial may also last at most so many times the baseline's warm-up (at least 10 s); 0 = no such limit
+    patience: float = (
+        0.0  # a trial may also last at most so many times the baseline's warm-up (at least 10 s); 0 = no such limit
+    )
     cpus: tuple[int, ...] = ()  # CPU affinity of every trial; empty = all
     seed: int = 0
     sample_interval: float = 0.01  # seconds between memory samples, stretched when sampling would cost over 1 %

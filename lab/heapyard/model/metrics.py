@@ -36,15 +36,25 @@ METRICS: dict[str, Metric] = _metrics(
     Metric("cpu", "CPU time", "s", about="user + system"),
     Metric("user", "user time", "s"),
     Metric("sys", "system time", "s", scale="count"),
-    Metric("peak_rss", "peak RSS", "B", margin="memory", about="largest resident set of any one process, from its wait status"),
-    Metric("tree_peak_rss", "peak RSS of the tree", "B", margin="memory", about="largest sampled sum over all processes"),
+    Metric(
+        "peak_rss",
+        "peak RSS",
+        "B",
+        margin="memory",
+        about="largest resident set of any one process, from its wait status",
+    ),
+    Metric(
+        "tree_peak_rss", "peak RSS of the tree", "B", margin="memory", about="largest sampled sum over all processes"
+    ),
     Metric("mean_rss", "average RSS", "B", margin="memory", about="time average of the sampled sum over all processes"),
     Metric("mean_pss", "average PSS", "B", margin="memory", about="time average of the sampled proportional set size"),
     Metric("minor_faults", "minor faults", "1", scale="count"),
     Metric("major_faults", "major faults", "1", scale="count"),
     Metric("voluntary_switches", "voluntary context switches", "1", "neutral", "count"),
     Metric("involuntary_switches", "involuntary context switches", "1", "neutral", "count"),
-    Metric("maps", "memory mappings", "1", "neutral", "count", about="largest sampled number of mappings of one process"),
+    Metric(
+        "maps", "memory mappings", "1", "neutral", "count", about="largest sampled number of mappings of one process"
+    ),
     Metric("processes", "processes", "1", "neutral", "count"),
     Metric("instructions", "instructions", "1", about="hardware counter, else a separate valgrind launch"),
     Metric("mmap_calls", "mmap calls", "1", scale="count", about="separate launch under strace"),

@@ -13,7 +13,8 @@ class Answer:
 
     `exit_code` must match. `output` "same": the digest of the answer must equal the one
     recorded in the program's file; "consistent": whenever the baseline's answers all agree within an experiment, every other
-    treatment's must equal them; "ignore": the exit code alone. `files` are digested besides standard output, relative to the trial's own folder.
+    treatment's must equal them; "ignore": the exit code alone. `files` are digested besides standard output, relative to
+    the trial's own folder.
     """
 
     exit_code: int = 0

@@ -19,7 +19,7 @@ def parse_duration(text: str) -> float:
         part = re.match(r"(\d+(?:\.\d+)?)(ms|min|s|m|h)", rest)
         if not part:
             raise UsageError(f"'{text}' is not a duration; write for example 30s, 5m or 1h30m")
-        total, rest = total + float(part[1]) * _DURATION[part[2]], rest[part.end():]
+        total, rest = total + float(part[1]) * _DURATION[part[2]], rest[part.end() :]
     if not (total > 0 and math.isfinite(total)):
         raise UsageError(f"'{text}' is not a duration above zero")
     return total

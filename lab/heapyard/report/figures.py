@@ -15,10 +15,25 @@ Spec = dict[str, Any]
 Series = Callable[[str], Sequence[tuple[float, int, int]]]
 
 # Okabe and Ito's palette, then darker repeats; shapes tell the repeats apart, and labels stand beside the marks.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#8C510A", "#35978F", "#762A83", "#1B7837",
-           "#B2182B", "#4D4D4D", "#2166AC", "#BF812D")
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#7F7F7F",
+    "#8C510A",
+    "#35978F",
+    "#762A83",
+    "#1B7837",
+    "#B2182B",
+    "#4D4D4D",
+    "#2166AC",
+    "#BF812D",
+)
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # a name, not an address: nothing is fetched
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name, not an address: nothing is fetched
 MOST_POINTS = 120  # of one RSS curve: more than a screen shows
 
 
@@ -46,27 +61,91 @@ def pareto_figure(analysis: Analysis) -> Spec | None:
         return None
     rows = []
     for p in points:
-        row = {"allocator": p.treatment, "time": p.time.ratio, "memory": p.memory.ratio, "front": "yes" if p.on_front else "no"}
+        row = {
+            "allocator": p.treatment,
+            "time": p.time.ratio,
+            "memory": p.memory.ratio,
+            "front": "yes" if p.on_front else "no",
+        }
         if _finite(p.time) and _finite(p.memory):
-            row |= {"time low": p.time.low, "time high": p.time.high, "memory low": p.memory.low, "memory high": p.memory.high}
+            row |= {
+                "time low": p.time.low,
+                "time high": p.time.high,
+                "memory low": p.memory.low,
+                "memory high": p.memory.high,
+            }
         rows.append(row)
     colour, shape = _scales(analysis.treatments)
-    log = {"type": "log", "nice": False, "zero": False, "padding": 24}
-    x = {"field": "time", "type": "quantitative", "scale": log, "title": "time, ratio to the baseline (← lower is better)", "axis": {"format": ".2~f", "tickCount": 6}}
-    y = {"field": "memory", "type": "quantitative", "scale": log, "title": "peak RSS, ratio (↓ lower is better)", "axis": {"format": ".2~f", "tickCount": 6}}
+    log = {"type": "log", "nice": False, "padding": 24}
+    x = {
+        "field": "time",
+        "type": "quantitative",
+        "scale": log,
+        "title": "time, ratio to the baseline (← lower is better)",
+        "axis": {"format": ".2~f", "tickCount": 6},
+    }
+    y = {
+        "field": "memory",
+        "type": "quantitative",
+        "scale": log,
+        "title": "peak RSS, ratio (↓ lower is better)",
+        "axis": {"format": ".2~f", "tickCount": 6},
+    }
     front = sorted((r for r in rows if r["front"] == "yes"), key=lambda r: r["time"])
-    tooltip = [{"field": f, **({"format": ".3f"} if f != "allocator" else {})} for f in ("allocator", "time", "time low", "time high", "memory", "memory low", "memory high")]
+    tooltip = [
+        {"field": f, **({"format": ".3f"} if f != "allocator" else {})}
+        for f in ("allocator", "time", "time low", "time high", "memory", "memory low", "memory high")
+    ]
     whisker = {"type": "rule", "opacity": 0.5}
-    return _spec(width="container", height=380, data={"values": rows}, layer=[
-        {"data": {"values": [{}]}, "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.5}, "encoding": {"x": {"datum": 1, "type": "quantitative"}}},
-        {"data": {"values": [{}]}, "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.5}, "encoding": {"y": {"datum": 1, "type": "quantitative"}}},
-        {"data": {"values": front}, "mark": {"type": "line", "interpolate": "step-after", "strokeDash": [6, 4], "opacity": 0.6, "color": "#888888"},
-         "encoding": {"x": x, "y": y, "order": {"field": "time"}}},
-        {"mark": whisker, "encoding": {"x": {**x, "field": "time low"}, "x2": {"field": "time high"}, "y": y, "color": colour}},
-        {"mark": whisker, "encoding": {"x": x, "y": {**y, "field": "memory low"}, "y2": {"field": "memory high"}, "color": colour}},
-        {"mark": {"type": "point", "filled": True, "size": 110, "opacity": 1}, "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip}},
-        {"mark": {"type": "text", "dy": -11, "fontSize": 12}, "encoding": {"x": x, "y": y, "text": {"field": "allocator"}}},
-    ])
+    return _spec(
+        width="container",
+        height=380,
+        data={"values": rows},
+        layer=[
+            {
+                "data": {"values": [{}]},
+                "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.5},
+                "encoding": {"x": {"datum": 1, "type": "quantitative"}},
+            },
+            {
+                "data": {"values": [{}]},
+                "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.5},
+                "encoding": {"y": {"datum": 1, "type": "quantitative"}},
+            },
+            {
+                "data": {"values": front},
+                "mark": {
+                    "type": "line",
+                    "interpolate": "step-after",
+                    "strokeDash": [6, 4],
+                    "opacity": 0.6,
+                    "color": "#888888",
+                },
+                "encoding": {"x": x, "y": y, "order": {"field": "time"}},
+            },
+            {
+                "mark": whisker,
+                "encoding": {"x": {**x, "field": "time low"}, "x2": {"field": "time high"}, "y": y, "color": colour},
+            },
+            {
+                "mark": whisker,
+                "encoding": {
+                    "x": x,
+                    "y": {**y, "field": "memory low"},
+                    "y2": {"field": "memory high"},
+                    "color": colour,
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
+                "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+            },
+            {
+                "mark": {"type": "text", "dy": -11, "fontSize": 12},
+                "encoding": {"x": x, "y": y, "text": {"field": "allocator"}},
+            },
+        ],
+    )
 
 
 def forest_figure(analysis: Analysis, metric_name: str) -> Spec | None:
@@ -78,24 +157,66 @@ def forest_figure(analysis: Analysis, metric_name: str) -> Spec | None:
             continue
         for c in cell.comparisons:
             if _finite(c.interval):
-                rows.append({"program": cell.workload, "allocator": c.treatment, "ratio": c.interval.ratio, "low": c.interval.low,
-                             "high": c.interval.high, "verdict": c.verdict, "blocks": c.blocks})
+                rows.append(
+                    {
+                        "program": cell.workload,
+                        "allocator": c.treatment,
+                        "ratio": c.interval.ratio,
+                        "low": c.interval.low,
+                        "high": c.interval.high,
+                        "verdict": c.verdict,
+                        "blocks": c.blocks,
+                    }
+                )
     if not rows:
         return None
     colour, shape = _scales(analysis.treatments)
     order = [t for t in analysis.treatments if t != analysis.baseline]
     y = {"field": "allocator", "type": "nominal", "sort": order, "title": None}
-    side = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "neither is better"}[metric.direction]
-    axis = {"field": "ratio", "type": "quantitative", "scale": {"type": "log", "nice": False, "padding": 8},
-            "axis": {"format": ".2~f", "tickCount": 4}, "title": f"ratio ({side})"}
-    tooltip = [{"field": f, **({"format": ".3f"} if f in ("ratio", "low", "high") else {})} for f in ("program", "allocator", "ratio", "low", "high", "verdict", "blocks")]
+    side = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "neither is better"}[
+        metric.direction
+    ]
+    axis = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": False, "padding": 8},
+        "axis": {"format": ".2~f", "tickCount": 4},
+        "title": f"ratio ({side})",
+    }
+    tooltip = [
+        {"field": f, **({"format": ".3f"} if f in ("ratio", "low", "high") else {})}
+        for f in ("program", "allocator", "ratio", "low", "high", "verdict", "blocks")
+    ]
     return _spec(
-        data={"values": rows}, facet={"field": "program", "type": "nominal", "title": None, "sort": None, "header": {"labelFontSize": 13, "labelFontWeight": "bold"}},
-        columns=3, resolve={"scale": {"x": "independent"}}, spec={"width": 200, "height": {"step": 18}, "layer": [
-            {"mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.6}, "encoding": {"x": {"datum": 1, "type": "quantitative"}}},
-            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": {**axis, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}},
-            {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"x": axis, "y": y, "color": colour, "shape": shape, "tooltip": tooltip}},
-        ]})
+        data={"values": rows},
+        facet={
+            "field": "program",
+            "type": "nominal",
+            "title": None,
+            "sort": None,
+            "header": {"labelFontSize": 13, "labelFontWeight": "bold"},
+        },
+        columns=3,
+        resolve={"scale": {"x": "independent"}},
+        spec={
+            "width": 200,
+            "height": {"step": 18},
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.6},
+                    "encoding": {"x": {"datum": 1, "type": "quantitative"}},
+                },
+                {
+                    "mark": {"type": "rule", "strokeWidth": 2},
+                    "encoding": {"x": {**axis, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+                    "encoding": {"x": axis, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+                },
+            ],
+        },
+    )
 
 
 def drift_figure(analysis: Analysis, record: Record) -> Spec | None:
@@ -107,19 +228,49 @@ def drift_figure(analysis: Analysis, record: Record) -> Spec | None:
     for t in trials:
         logs.setdefault(t.workload, []).append(math.log(t.metrics[PRIMARY_TIME]))
     centre = {w: math.exp(sum(v) / len(v)) for w, v in logs.items()}
-    rows = [{"program": t.workload, "allocator": t.treatment, "minutes": round(t.started / 60, 4), "relative": round(t.metrics[PRIMARY_TIME] / centre[t.workload], 5),
-             "trial": t.id, "block": t.block, "peak MiB": round(t.metrics.get(PRIMARY_MEMORY, 0) / 2**20, 2), "command": f"heapyard show {record.id} --trial {t.id}"} for t in trials]
+    rows = [
+        {
+            "program": t.workload,
+            "allocator": t.treatment,
+            "minutes": round(t.started / 60, 4),
+            "relative": round(t.metrics[PRIMARY_TIME] / centre[t.workload], 5),
+            "trial": t.id,
+            "block": t.block,
+            "peak MiB": round(t.metrics.get(PRIMARY_MEMORY, 0) / 2**20, 2),
+            "command": f"heapyard show {record.id} --trial {t.id}",
+        }
+        for t in trials
+    ]
     treatments = [*analysis.treatments, *sorted({t.treatment for t in trials} - set(analysis.treatments))]
     colour, shape = _scales(treatments)
     colour["legend"], shape["legend"] = {"title": None}, {"title": None}
     programs = list(logs)
-    return _spec(width="container", height=300, data={"values": rows}, params=[
-        {"name": "shown", "value": programs[0], "bind": {"input": "select", "options": programs, "name": "Program: "}}],
+    return _spec(
+        width="container",
+        height=300,
+        data={"values": rows},
+        params=[
+            {
+                "name": "shown",
+                "value": programs[0],
+                "bind": {"input": "select", "options": programs, "name": "Program: "},
+            }
+        ],
         transform=[{"filter": "datum.program === shown"}],
         mark={"type": "point", "filled": True, "size": 45},
-        encoding={"x": {"field": "minutes", "type": "quantitative", "title": "minutes since the experiment began"},
-                  "y": {"field": "relative", "type": "quantitative", "scale": {"zero": False}, "title": "wall time, relative to the program's mean"},
-                  "color": colour, "shape": shape, "tooltip": [{"field": f} for f in ("allocator", "relative", "peak MiB", "trial", "block", "command")]})
+        encoding={
+            "x": {"field": "minutes", "type": "quantitative", "title": "minutes since the experiment began"},
+            "y": {
+                "field": "relative",
+                "type": "quantitative",
+                "scale": {"zero": False},
+                "title": "wall time, relative to the program's mean",
+            },
+            "color": colour,
+            "shape": shape,
+            "tooltip": [{"field": f} for f in ("allocator", "relative", "peak MiB", "trial", "block", "command")],
+        },
+    )
 
 
 def memory_figure(analysis: Analysis, record: Record, series: Series | None) -> Spec | None:
@@ -128,19 +279,41 @@ def memory_figure(analysis: Analysis, record: Record, series: Series | None) -> 
     for trial in _median_trials(analysis, record):
         curve = list(series(trial.series)) if series and trial.series else []
         step = max(1, len(curve) // MOST_POINTS)
-        rows += [{"program": trial.workload, "allocator": trial.treatment, "seconds": round(t, 4), "MiB": round(rss / 2**20, 2), "trial": trial.id}
-                 for t, rss, _ in curve[::step]]
+        rows += [
+            {
+                "program": trial.workload,
+                "allocator": trial.treatment,
+                "seconds": round(t, 4),
+                "MiB": round(rss / 2**20, 2),
+                "trial": trial.id,
+            }
+            for t, rss, _ in curve[::step]
+        ]
     if not rows:
         return None
     colour, _ = _scales(analysis.treatments)
     colour["legend"] = {"title": None}
     programs = list(dict.fromkeys(r["program"] for r in rows))
-    return _spec(width="container", height=300, data={"values": rows}, params=[
-        {"name": "shown", "value": programs[0], "bind": {"input": "select", "options": programs, "name": "Program: "}}],
-        transform=[{"filter": "datum.program === shown"}], mark={"type": "line", "interpolate": "linear", "strokeWidth": 2},
-        encoding={"x": {"field": "seconds", "type": "quantitative", "title": "seconds since exec"},
-                  "y": {"field": "MiB", "type": "quantitative", "title": "RSS of the process tree, MiB (lower is better)"},
-                  "color": colour, "tooltip": [{"field": f} for f in ("allocator", "seconds", "MiB", "trial")]})
+    return _spec(
+        width="container",
+        height=300,
+        data={"values": rows},
+        params=[
+            {
+                "name": "shown",
+                "value": programs[0],
+                "bind": {"input": "select", "options": programs, "name": "Program: "},
+            }
+        ],
+        transform=[{"filter": "datum.program === shown"}],
+        mark={"type": "line", "interpolate": "linear", "strokeWidth": 2},
+        encoding={
+            "x": {"field": "seconds", "type": "quantitative", "title": "seconds since exec"},
+            "y": {"field": "MiB", "type": "quantitative", "title": "RSS of the process tree, MiB (lower is better)"},
+            "color": colour,
+            "tooltip": [{"field": f} for f in ("allocator", "seconds", "MiB", "trial")],
+        },
+    )
 
 
 def _median_trials(analysis: Analysis, record: Record) -> list[TrialRecord]:
@@ -156,14 +329,29 @@ def _median_trials(analysis: Analysis, record: Record) -> list[TrialRecord]:
 def figures(analysis: Analysis, record: Record, series: Series | None) -> Mapping[str, tuple[str, str, Spec]]:
     """name -> (title, description for those who cannot see it, specification), in the order of the page."""
     found: dict[str, tuple[str, str, Spec | None]] = {
-        "pareto": ("Time and memory together", "Each allocator at its time ratio (left is faster) and its peak RSS ratio (down is less), with 95 % intervals. "
-                   "The dashed steps join those that nothing beats in both.", pareto_figure(analysis)),
+        "pareto": (
+            "Time and memory together",
+            "Each allocator at its time ratio (left is faster) and its peak RSS ratio (down is less), with 95 % intervals. "
+            "The dashed steps join those that nothing beats in both.",
+            pareto_figure(analysis),
+        ),
     }
     for metric in analysis.metrics:
         title = sentence(metric_named(metric).title)
-        found[f"forest-{metric}"] = (f"{title} by program", f"Ratio of each allocator to {analysis.baseline} on each program with its 95 % interval; "
-                                     "1, the dotted line, is no difference.", forest_figure(analysis, metric))
-    found["memory"] = ("Memory over time", "Resident memory of the whole process tree during the median trial of each allocator.", memory_figure(analysis, record, series))
-    found["drift"] = ("Every trial over time", "Wall time of each counted trial relative to its program's mean, against the time it was started: a slope would be drift.",
-                      drift_figure(analysis, record))
+        found[f"forest-{metric}"] = (
+            f"{title} by program",
+            f"Ratio of each allocator to {analysis.baseline} on each program with its 95 % interval; "
+            "1, the dotted line, is no difference.",
+            forest_figure(analysis, metric),
+        )
+    found["memory"] = (
+        "Memory over time",
+        "Resident memory of the whole process tree during the median trial of each allocator.",
+        memory_figure(analysis, record, series),
+    )
+    found["drift"] = (
+        "Every trial over time",
+        "Wall time of each counted trial relative to its program's mean, against the time it was started: a slope would be drift.",
+        drift_figure(analysis, record),
+    )
     return {name: (title, text, spec) for name, (title, text, spec) in found.items() if spec is not None}

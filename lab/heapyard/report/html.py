@@ -39,18 +39,43 @@ def render(analysis: Analysis, record: Record, *, series: Series | None = None) 
     import jinja2
     import vl_convert
 
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-                                     undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
     specs = figures(analysis, record, series)
-    drawn = [{"name": name, "title": title, "text": text, "svg": _static(spec), "metric": name.removeprefix("forest-") if name.startswith("forest-") else ""}
-             for name, (title, text, spec) in specs.items()]
+    drawn = [
+        {
+            "name": name,
+            "title": title,
+            "text": text,
+            "svg": _static(spec),
+            "metric": name.removeprefix("forest-") if name.startswith("forest-") else "",
+        }
+        for name, (title, text, spec) in specs.items()
+    ]
     page = environment.get_template("report.html.j2").render(
-        record=record, analysis=analysis, verdict=verdict(analysis), figures=drawn, primary=(PRIMARY_TIME, PRIMARY_MEMORY),
-        overall=_overall(analysis), programs=_programs(analysis), metrics=_metrics(analysis), commands=_commands(record), allocators=_allocators(record),
-        environment=_flat(record.environment), noise=percent(analysis.control.noise) if analysis.control.noise == analysis.control.noise else "unknown",
-        control=[f"{w} ({metric_named(m).title})" for w, m in analysis.control.differs], settings=record.experiment.settings,
+        record=record,
+        analysis=analysis,
+        verdict=verdict(analysis),
+        figures=drawn,
+        primary=(PRIMARY_TIME, PRIMARY_MEMORY),
+        overall=_overall(analysis),
+        programs=_programs(analysis),
+        metrics=_metrics(analysis),
+        commands=_commands(record),
+        allocators=_allocators(record),
+        environment=_flat(record.environment),
+        noise=percent(analysis.control.noise) if analysis.control.noise == analysis.control.noise else "unknown",
+        control=[f"{w} ({metric_named(m).title})" for w, m in analysis.control.differs],
+        settings=record.experiment.settings,
         counted=sum(t.counted for t in record.trials),
-        data=_script({name: spec for name, (_, _, spec) in specs.items()}), library=vl_convert.javascript_bundle().replace("</script", "<\\/script"))
+        data=_script({name: spec for name, (_, _, spec) in specs.items()}),
+        library=vl_convert.javascript_bundle().replace("</script", "<\\/script"),
+    )
     return page + "\n"
 
 
@@ -81,8 +106,21 @@ def _overall(analysis: Analysis) -> list[dict[str, Any]]:
                 row["order"] = c.interval.ratio
             elif c is None and treatment != analysis.baseline:
                 row["order"] = 1e9
-            text = interval_text(c.interval) if c else "1 (baseline)" if treatment == analysis.baseline else "not on every program"
-            row["cells"].append({"text": text, "verdict": VERDICT_WORDS[c.verdict] if c else "", "kind": c.verdict if c else "", "best": treatment in one.among_best})
+            text = (
+                interval_text(c.interval)
+                if c
+                else "1 (baseline)"
+                if treatment == analysis.baseline
+                else "not on every program"
+            )
+            row["cells"].append(
+                {
+                    "text": text,
+                    "verdict": VERDICT_WORDS[c.verdict] if c else "",
+                    "kind": c.verdict if c else "",
+                    "best": treatment in one.among_best,
+                }
+            )
         front = next((p.on_front for p in analysis.pareto if p.treatment == treatment), False)
         rows.append(row | {"front": front})
     return sorted(rows, key=lambda r: r["order"])
@@ -93,19 +131,54 @@ def _metrics(analysis: Analysis) -> list[dict[str, Any]]:
     made = []
     for name in analysis.metrics:
         metric = metric_named(name)
-        rows = [{"program": cell.workload, "blocks": cell.blocks, "name": s.treatment, "mean": format_value(s.mean, metric.unit), "letters": s.letters, "best": s.among_best,
-                 "ratio": next((interval_text(c.interval) for c in cell.comparisons if c.treatment == s.treatment), "1" if s.treatment == analysis.baseline else "")}
-                for cell in analysis.cells if cell.metric == name for s in cell.summaries]
+        rows = [
+            {
+                "program": cell.workload,
+                "blocks": cell.blocks,
+                "name": s.treatment,
+                "mean": format_value(s.mean, metric.unit),
+                "letters": s.letters,
+                "best": s.among_best,
+                "ratio": next(
+                    (interval_text(c.interval) for c in cell.comparisons if c.treatment == s.treatment),
+                    "1" if s.treatment == analysis.baseline else "",
+                ),
+            }
+            for cell in analysis.cells
+            if cell.metric == name
+            for s in cell.summaries
+        ]
         if rows:
-            made.append({"name": name, "title": sentence(metric.title), "about": metric.about, "direction": direction_text(metric), "rows": rows})
+            made.append(
+                {
+                    "name": name,
+                    "title": sentence(metric.title),
+                    "about": metric.about,
+                    "direction": direction_text(metric),
+                    "rows": rows,
+                }
+            )
     return made
 
 
 def _programs(analysis: Analysis) -> dict[str, list[dict[str, Any]]]:
     """Data tables beside the forests: metric -> rows."""
-    return {name: [{"program": cell.workload, "name": c.treatment, "text": interval_text(c.interval), "verdict": VERDICT_WORDS[c.verdict], "blocks": c.blocks,
-                    "more": c.blocks_to_decide}
-                   for cell in analysis.cells if cell.metric == name for c in cell.comparisons] for name in analysis.metrics}
+    return {
+        name: [
+            {
+                "program": cell.workload,
+                "name": c.treatment,
+                "text": interval_text(c.interval),
+                "verdict": VERDICT_WORDS[c.verdict],
+                "blocks": c.blocks,
+                "more": c.blocks_to_decide,
+            }
+            for cell in analysis.cells
+            if cell.metric == name
+            for c in cell.comparisons
+        ]
+        for name in analysis.metrics
+    }
 
 
 def _commands(record: Record) -> list[dict[str, Any]]:
@@ -113,14 +186,33 @@ def _commands(record: Record) -> list[dict[str, Any]]:
     seen: dict[tuple[str, str], dict[str, Any]] = {}
     for t in record.trials:
         if t.command_line:
-            seen.setdefault((t.workload, t.treatment), {"program": t.workload, "name": t.treatment, "line": t.command_line, "trial": t.id, "provider": t.provider})
+            seen.setdefault(
+                (t.workload, t.treatment),
+                {
+                    "program": t.workload,
+                    "name": t.treatment,
+                    "line": t.command_line,
+                    "trial": t.id,
+                    "provider": t.provider,
+                },
+            )
     return list(seen.values())
 
 
 def _allocators(record: Record) -> list[dict[str, str]]:
-    return [{"name": t.label, "version": t.allocator.version, "sha256": t.allocator.sha256, "build_id": t.allocator.build_id, "path": str(t.allocator.library or "as the program is"),
-             "provenance": t.allocator.provenance, "options": " ".join(f"{n}={v}" for n, v in (t.allocator.env | t.levels).items())}
-            for t in record.experiment.treatments if t.role == "treatment"]
+    return [
+        {
+            "name": t.label,
+            "version": t.allocator.version,
+            "sha256": t.allocator.sha256,
+            "build_id": t.allocator.build_id,
+            "path": str(t.allocator.library or "as the program is"),
+            "provenance": t.allocator.provenance,
+            "options": " ".join(f"{n}={v}" for n, v in (t.allocator.env | t.levels).items()),
+        }
+        for t in record.experiment.treatments
+        if t.role == "treatment"
+    ]
 
 
 def _flat(facts: Any, name: str = "") -> list[tuple[str, str]]:

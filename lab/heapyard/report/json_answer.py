@@ -16,16 +16,32 @@ SCHEMA = 1  # raised when a field changes its meaning or goes away
 def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
     """Everything the terminal shows, unrounded. NaN and infinity become null. O(analysis)."""
     settings = record.experiment.settings
-    return _safe({
-        "schema": SCHEMA, "id": record.id, "path": str(record.path), "title": record.experiment.title, "status": record.status,
-        "created": record.created, "heapyard": record.version, "seed": settings.seed, "verdict": verdict(analysis),
-        "baseline": analysis.baseline, "treatments": list(analysis.treatments),
-        "allocators": [asdict(t.allocator) | {"label": t.label, "levels": t.levels, "library": str(t.allocator.library or "")}
-                       for t in record.experiment.treatments if t.role == "treatment"],
-        "control": asdict(analysis.control) | {"clean": analysis.control.clean},
-        "overall": [asdict(o) for o in analysis.overall], "cells": [asdict(c) for c in analysis.cells],
-        "pareto": [asdict(p) for p in analysis.pareto], "failures": [asdict(f) for f in analysis.failures],
-        "notes": list(analysis.notes)})
+    return _safe(
+        {
+            "schema": SCHEMA,
+            "id": record.id,
+            "path": str(record.path),
+            "title": record.experiment.title,
+            "status": record.status,
+            "created": record.created,
+            "heapyard": record.version,
+            "seed": settings.seed,
+            "verdict": verdict(analysis),
+            "baseline": analysis.baseline,
+            "treatments": list(analysis.treatments),
+            "allocators": [
+                asdict(t.allocator) | {"label": t.label, "levels": t.levels, "library": str(t.allocator.library or "")}
+                for t in record.experiment.treatments
+                if t.role == "treatment"
+            ],
+            "control": asdict(analysis.control) | {"clean": analysis.control.clean},
+            "overall": [asdict(o) for o in analysis.overall],
+            "cells": [asdict(c) for c in analysis.cells],
+            "pareto": [asdict(p) for p in analysis.pareto],
+            "failures": [asdict(f) for f in analysis.failures],
+            "notes": list(analysis.notes),
+        }
+    )
 
 
 def _safe(value: Any) -> Any:

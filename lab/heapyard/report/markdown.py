@@ -13,10 +13,17 @@ from .words import VERDICT_WORDS, direction_text, interval_text, metric_named, s
 def markdown(analysis: Analysis, record: Record) -> str:
     """Verdict, overall table, one table per primary metric, failures, control, and how to look behind the numbers."""
     lines = [f"**{_cell(verdict(analysis))}**", ""]
-    overall = [o for o in (analysis.over_all(m) for m in (PRIMARY_TIME, PRIMARY_MEMORY)) if o is not None and o.comparisons]
+    overall = [
+        o for o in (analysis.over_all(m) for m in (PRIMARY_TIME, PRIMARY_MEMORY)) if o is not None and o.comparisons
+    ]
     if overall:
-        lines += [f"Ratio to {_cell(analysis.baseline)} with 95 % interval over {len(overall[0].workloads)} program(s); lower is better.", ""]
-        rows = [[_cell(t), *(_entry(o.comparisons, t, analysis.baseline) for o in overall)] for t in analysis.treatments]
+        lines += [
+            f"Ratio to {_cell(analysis.baseline)} with 95 % interval over {len(overall[0].workloads)} program(s); lower is better.",
+            "",
+        ]
+        rows = [
+            [_cell(t), *(_entry(o.comparisons, t, analysis.baseline) for o in overall)] for t in analysis.treatments
+        ]
         lines += _rows(["allocator", *(metric_named(o.metric).title for o in overall)], rows)
     for name in (PRIMARY_TIME, PRIMARY_MEMORY):
         metric, cells = metric_named(name), [c for c in analysis.cells if c.metric == name]
@@ -25,18 +32,38 @@ def markdown(analysis: Analysis, record: Record) -> str:
         rows = []
         for cell in cells:
             base = next((s for s in cell.summaries if s.treatment == analysis.baseline), None)
-            rows.append([_cell(cell.workload), str(cell.blocks), format_value(base.mean, metric.unit) if base else "",
-                         *(_entry(cell.comparisons, t, analysis.baseline) for t in analysis.treatments if t != analysis.baseline)])
+            rows.append(
+                [
+                    _cell(cell.workload),
+                    str(cell.blocks),
+                    format_value(base.mean, metric.unit) if base else "",
+                    *(
+                        _entry(cell.comparisons, t, analysis.baseline)
+                        for t in analysis.treatments
+                        if t != analysis.baseline
+                    ),
+                ]
+            )
         lines += [f"{sentence(metric.title)} by program; {direction_text(metric)}.", ""]
         others = [_cell(t) for t in analysis.treatments if t != analysis.baseline]
         lines += _rows(["program", "blocks", _cell(analysis.baseline), *others], rows)
     if analysis.failures:
         lines += ["Failures:", ""]
-        lines += [f"- {_cell(f.treatment)} on {_cell(f.workload)}: {f.failed} of {f.attempted}, {f.kind}: {_cell(f.reason)}" for f in analysis.failures] + [""]
+        lines += [
+            f"- {_cell(f.treatment)} on {_cell(f.workload)}: {f.failed} of {f.attempted}, {f.kind}: {_cell(f.reason)}"
+            for f in analysis.failures
+        ] + [""]
     control = "does not differ from itself" if analysis.control.clean else "DIFFERS from itself: do not trust this"
     lines += [f"A/A control: {_cell(analysis.baseline)} {control} ({analysis.control.checked} checks).", ""]
     lines += [f"- {_cell(note)}" for note in analysis.notes]
-    return "\n".join([*lines, "", f"Experiment `{record.id}`, heapyard {record.version}, seed {record.experiment.settings.seed}.", ""])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Experiment `{record.id}`, heapyard {record.version}, seed {record.experiment.settings.seed}.",
+            "",
+        ]
+    )
 
 
 def _entry(comparisons: tuple, treatment: str, baseline: str) -> str:

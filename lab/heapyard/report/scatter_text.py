@@ -42,13 +42,25 @@ def scatter(points: Sequence[ParetoPoint], baseline: str, *, width: int = 76) ->
     left, right = across.value(0), across.value(columns - 1)
     lines = ["memory (peak RSS, ratio; lower is better)"]
     for i, row in enumerate(grid):
-        label = f"{top:.2f}" if i == 0 else f"{bottom:.2f}" if i == rows - 1 else "1.00" if i == rows - 1 - upward(1.0) else ""
+        label = (
+            f"{top:.2f}"
+            if i == 0
+            else f"{bottom:.2f}"
+            if i == rows - 1
+            else "1.00"
+            if i == rows - 1 - upward(1.0)
+            else ""
+        )
         lines.append(f"{label:>7} {vertical}{''.join(row).rstrip()}")
     lines.append(f"{'':>7} └{horizontal * columns}")
     title = "time (ratio; lower is better)"
     lines.append(f"{'':>9}{left:<6.2f}{title:^{columns - 12}}{right:>6.2f}")
-    legend = [f"{keys[p.treatment]} {p.treatment}" + ("*" if p.on_front else "")
-              + (f" (under {hidden[p.treatment]})" if p.treatment in hidden else "") for p in shown]
+    legend = [
+        f"{keys[p.treatment]} {p.treatment}"
+        + ("*" if p.on_front else "")
+        + (f" (under {hidden[p.treatment]})" if p.treatment in hidden else "")
+        for p in shown
+    ]
     return lines + _fold(legend, width, indent=9) + [f"{'':>9}* nothing is ahead of it in both"]
 
 

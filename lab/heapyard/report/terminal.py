@@ -1,4 +1,4 @@
-"""The answer on a terminal: verdict, overall table, programs, failures, A/A control, picture. Readable without colour at 80 columns."""
+"""The answer on a terminal: verdict, tables, failures, A/A control, picture. Readable without colour at 80 columns."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def _overall(console: Console, analysis: Analysis, overall: Sequence[Overall]) -
     """One row per allocator: geometric mean ratios with their intervals."""
     programs = overall[0].workloads
     where = f"On {programs[0]}" if len(programs) == 1 else f"Geometric mean over {len(programs)} programs"
-    _paragraph(console, Text(f"{where}, as ratio to {analysis.baseline} with 95 % interval; lower is better", style="bold"))
+    _paragraph(
+        console, Text(f"{where}, as ratio to {analysis.baseline} with 95 % interval; lower is better", style="bold")
+    )
     table = _table()
     table.add_column("allocator", no_wrap=True, overflow="ellipsis", max_width=26)
     for one in overall:
@@ -83,7 +85,11 @@ def _overall(console: Console, analysis: Analysis, overall: Sequence[Overall]) -
             if treatment == analysis.baseline:
                 cells.append(Text(f"1 {star}".rstrip()))
             else:
-                cells.append(_mark(found, interval_text(found.interval) if found else "", star) if found else Text("not everywhere", style="dim"))
+                cells.append(
+                    _mark(found, interval_text(found.interval) if found else "", star)
+                    if found
+                    else Text("not everywhere", style="dim")
+                )
         table.add_row(Text(treatment), *cells, Text("failures" if treatment in failed else "", style="red"))
     console.print(table)
 
@@ -107,10 +113,16 @@ def _programs(console: Console, analysis: Analysis, metric_name: str) -> None:
     name_width = min(26, max(len(t) for t in analysis.treatments) + 1)
     per_table = max(1, (console.width - name_width - 2) // PROGRAM_WIDTH)
     console.print()
-    _paragraph(console, Text(f"{sentence(metric.title)} by program: ratio to {analysis.baseline} ± half of its 95 % interval; "
-                             f"{direction_text(metric)}", style="bold"))
+    _paragraph(
+        console,
+        Text(
+            f"{sentence(metric.title)} by program: ratio to {analysis.baseline} ± half of its 95 % interval; "
+            f"{direction_text(metric)}",
+            style="bold",
+        ),
+    )
     for start in range(0, len(cells), per_table):
-        _program_table(console, analysis, cells[start:start + per_table], name_width)
+        _program_table(console, analysis, cells[start : start + per_table], name_width)
 
 
 def _program_table(console: Console, analysis: Analysis, cells: Sequence[Cell], name_width: int) -> None:
@@ -152,8 +164,14 @@ def _failures(console: Console, analysis: Analysis) -> None:
     console.print()
     _paragraph(console, Text("Failures: these allocators are not measured on these programs", style="bold red"))
     for failure in analysis.failures:
-        _paragraph(console, Text(f"  {failure.treatment} on {failure.workload}: {failure.failed} of {failure.attempted} trials, "
-                                 f"{failure.kind}: {failure.reason}"), indent=4)
+        _paragraph(
+            console,
+            Text(
+                f"  {failure.treatment} on {failure.workload}: {failure.failed} of {failure.attempted} trials, "
+                f"{failure.kind}: {failure.reason}"
+            ),
+            indent=4,
+        )
 
 
 def _control(console: Console, analysis: Analysis) -> None:
@@ -162,12 +180,23 @@ def _control(console: Console, analysis: Analysis) -> None:
     if not control.checked:
         _paragraph(console, Text("A/A control: none was measured."))
     elif control.clean:
-        _paragraph(console, Text(f"A/A control: {analysis.baseline} does not differ from itself in {control.checked} checks. "
-                                 f"Noise of one trial's wall time: {noise} (median over programs)."))
+        _paragraph(
+            console,
+            Text(
+                f"A/A control: {analysis.baseline} does not differ from itself in {control.checked} checks. "
+                f"Noise of one trial's wall time: {noise} (median over programs)."
+            ),
+        )
     else:
         where = "; ".join(f"{w} in {metric_named(m).title}" for w, m in control.differs)
-        _paragraph(console, Text(f"A/A control: {analysis.baseline} DIFFERS from itself on {where}: something else than the allocator "
-                                 "decides here. See heapyard doctor.", style="bold red"))
+        _paragraph(
+            console,
+            Text(
+                f"A/A control: {analysis.baseline} DIFFERS from itself on {where}: something else than the allocator "
+                "decides here. See heapyard doctor.",
+                style="bold red",
+            ),
+        )
 
 
 def _table() -> Table:

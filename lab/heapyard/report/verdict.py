@@ -11,7 +11,7 @@ def verdict(analysis: Analysis) -> str:
     """One sentence (two where a warning must come first) that says what was found and how sure it is. O(treatments)."""
     warning = ""
     if analysis.control.differs:
-        warning = (f"Do not trust this yet: {analysis.baseline} differs from itself in the A/A control. ")
+        warning = f"Do not trust this yet: {analysis.baseline} differs from itself in the A/A control. "
     time, memory = analysis.over_all(PRIMARY_TIME), analysis.over_all(PRIMARY_MEMORY)
     if time is None or not time.comparisons:
         return warning + _without_comparison(analysis)
@@ -71,7 +71,8 @@ def _rest(analysis: Analysis, chosen: Comparison, rivals: list[str]) -> str:
     if not others:
         return f"no allocator is better in both, though {analysis.baseline} is ahead in one"
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-    return f"no allocator is better in both; {', '.join(others[:3])}{more} {'trades' if len(others) == 1 else 'trade'} one for the other"
+    trade = "trades" if len(others) == 1 else "trade"
+    return f"no allocator is better in both; {', '.join(others[:3])}{more} {trade} one for the other"
 
 
 def _none_better(analysis: Analysis, time: Overall, memory: Overall | None, where: str) -> str:
@@ -82,8 +83,13 @@ def _none_better(analysis: Analysis, time: Overall, memory: Overall | None, wher
     if all(c.verdict in ("worse", "equivalent") for c in every):
         return f"Stay with {base}: no allocator is better in time or in memory{where}."
     open_ = [c for c in every if c.verdict == "undecided"]
-    more = [cell.blocks_to_decide for c in analysis.cells if c.metric in (PRIMARY_TIME, PRIMARY_MEMORY)
-            for cell in c.comparisons if cell.blocks_to_decide]
+    more = [
+        cell.blocks_to_decide
+        for c in analysis.cells
+        if c.metric in (PRIMARY_TIME, PRIMARY_MEMORY)
+        for cell in c.comparisons
+        if cell.blocks_to_decide
+    ]
     advice = f"; about {max(more)} more blocks would decide" if more else ""
     names = ", ".join(dict.fromkeys(c.treatment for c in open_))
     return f"No allocator is shown to be better than {base}{where}; undecided: {names}{advice}."

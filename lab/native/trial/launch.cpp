@@ -72,7 +72,8 @@ Launched launch(const Request& request) {
   Launched launched;
   void* shared = mmap(nullptr, sizeof(Launched::Handover), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   int ready[2];
-  if (shared == MAP_FAILED || pipe2(ready, O_CLOEXEC) != 0) kit::fatal(kit::kExitMachine, "cannot prepare to fork: ", std::string_view(std::strerror(errno)));
+  if (shared == MAP_FAILED || pipe2(ready, O_CLOEXEC) != 0)
+    kit::fatal(kit::kExitMachine, "cannot prepare to fork: ", std::string_view(std::strerror(errno)));
   launched.handover = static_cast<Launched::Handover*>(shared);
   launched.pid = fork();
   if (launched.pid < 0) kit::fatal(kit::kExitMachine, "cannot fork: ", std::string_view(std::strerror(errno)));

@@ -14,15 +14,16 @@ struct Launched {
   int counter = -1;  // descriptor of the instruction counter, -1 where the machine has none
   // Shared with the child until it has become the program.
   struct Handover {
-    std::uint64_t exec_ns;    // CLOCK_MONOTONIC just before exec
-    std::int32_t error;       // errno of what failed, 0 if exec took over
-    const char* what;         // which step failed
+    std::uint64_t exec_ns;  // CLOCK_MONOTONIC just before exec
+    std::int32_t error;     // errno of what failed, 0 if exec took over
+    const char* what;       // which step failed
   };
   Handover* handover = nullptr;
 };
 
-// Forks and execs. The program gets a session of its own, so that a terminal's signals and job control stay with the lab.
-// Its instruction counter (user space, inherited by its children) starts with exec. Ends the launcher if fork fails.
+// Forks and execs. The program gets a session of its own, so that a terminal's signals and job control stay with the
+// lab. Its instruction counter (user space, inherited by its children) starts with exec. Ends the launcher if fork
+// fails.
 Launched launch(const Request& request);
 
 }  // namespace heapyard::trial

@@ -1,8 +1,9 @@
-// trial: launches one program, waits for it in the kernel, looks at its memory from outside, and writes what it cost as JSON.
+// trial: launches one program, waits for it in the kernel, looks at its memory from outside, and writes what it cost as
+// JSON.
 //
-// Why not from Python: exec folds the high-water mark of the forked parent's memory into the program's peak RSS, so the parent
-// must be tiny; and a wait that polls rounds short times up. This process is static, single-threaded and about one MiB.
-// The tree below it is its own: it is the subreaper of every orphan, and nothing of the tree outlives it.
+// Why not from Python: exec folds the high-water mark of the forked parent's memory into the program's peak RSS, so the
+// parent must be tiny; and a wait that polls rounds short times up. This process is static, single-threaded and about
+// one MiB. The tree below it is its own: it is the subreaper of every orphan, and nothing of the tree outlives it.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -71,13 +72,15 @@ Request parse(int argc, char** argv) {
       {0, "library", "PATH", kit::Word{&r.library}, "say of every process whether this file was seen mapped"},
       {0, "timeout", "SECONDS", kit::Word{&timeout}, "end the program after this time"},
       {0, "grace", "SECONDS", kit::Word{&grace}, "time between SIGTERM and SIGKILL [default 2]"},
-      {0, "interval", "SECONDS", kit::Word{&interval}, "time between memory samples, stretched to cost under 1 % [default 0.01]"},
+      {0, "interval", "SECONDS", kit::Word{&interval},
+       "time between memory samples, stretched to cost under 1 % [default 0.01]"},
       {0, "no-sampling", "", kit::Flag{&no_sampling}, "do not look at memory at all"},
       {0, "cpus", "LIST", kit::Word{&cpus}, "CPUs the program may use, such as 0,1"},
       {0, "no-huge-pages", "", kit::Flag{&r.no_huge_pages}, "switch transparent huge pages off for the program"},
   };
-  const kit::Usage usage{"trial", "Launches one program and measures it and everything it starts. Part of the lab; see docs/trial.md.",
-                         "  trial --json result.json --timeout 60 -- /usr/bin/gawk -f words.awk corpus.txt\n"};
+  const kit::Usage usage{
+      "trial", "Launches one program and measures it and everything it starts. Part of the lab; see docs/trial.md.",
+      "  trial --json result.json --timeout 60 -- /usr/bin/gawk -f words.awk corpus.txt\n"};
   const int first = kit::parse_options(argc, argv, options, usage);
   if (first >= argc) fatal(kExitUsage, "no command given; see --help");
   r.command = argv + first;
@@ -147,7 +150,8 @@ class Trial {
       std::uint64_t wake = limit;
       if (request_.sample && ending_ == Ending::kExited) wake = std::min(wake, sampler.next_ns());
       timespec wait{};
-      if (wake != UINT64_MAX && wake > now) wait = {static_cast<time_t>((wake - now) / 1'000'000'000), static_cast<long>((wake - now) % 1'000'000'000)};
+      if (wake != UINT64_MAX && wake > now)
+        wait = {static_cast<time_t>((wake - now) / 1'000'000'000), static_cast<long>((wake - now) % 1'000'000'000)};
       pollfd watched[] = {{root_, POLLIN, 0}, {signals_, POLLIN, 0}};
       const int ready = ppoll(watched, 2, wake == UINT64_MAX ? nullptr : &wait, nullptr);
       if (ready > 0 && watched[0].revents) {
@@ -165,7 +169,10 @@ class Trial {
       }
       const std::uint64_t after = kit::monotonic_ns();
       if (after >= limit) {
-        if (ending_ == Ending::kExited) kill_at = give_up(Ending::kTimeout); else signal_descendants(SIGKILL), kill_at = after + 100'000'000;
+        if (ending_ == Ending::kExited)
+          kill_at = give_up(Ending::kTimeout);
+        else
+          signal_descendants(SIGKILL), kill_at = after + 100'000'000;
       } else if (request_.sample && ending_ == Ending::kExited && after >= sampler.next_ns()) {
         sampler.look();
       }
@@ -190,7 +197,9 @@ class Trial {
   void reap_orphans() {
     for (;;) {
       siginfo_t ended{};
-      if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0 || ended.si_pid == launched_.pid) return;
+      if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0 ||
+          ended.si_pid == launched_.pid)
+        return;
       rusage usage{};
       if (wait4(ended.si_pid, nullptr, 0, &usage) == ended.si_pid) usage_.add(usage);
     }
@@ -218,7 +227,9 @@ class Trial {
     if (handover.error) {
       json.field("status", "cannot start").field("error", handover.error).field("what", handover.what);
     } else {
-      json.field("status", ending_ == Ending::kTimeout ? "timeout" : ending_ == Ending::kInterrupted ? "interrupted" : "exited");
+      json.field("status", ending_ == Ending::kTimeout       ? "timeout"
+                           : ending_ == Ending::kInterrupted ? "interrupted"
+                                                             : "exited");
     }
     if (WIFEXITED(status_)) json.field("exit_code", WEXITSTATUS(status_));
     if (WIFSIGNALED(status_)) json.field("signal", WTERMSIG(status_));
@@ -229,13 +240,18 @@ class Trial {
     json.field("voluntary_switches", usage_.voluntary).field("involuntary_switches", usage_.involuntary);
     json.field("stragglers", stragglers_).field("sampling_cost", sampler.cost_seconds());
     std::uint64_t instructions = 0;
-    if (launched_.counter >= 0 && read(launched_.counter, &instructions, sizeof instructions) == sizeof instructions && instructions > 0)
+    if (launched_.counter >= 0 && read(launched_.counter, &instructions, sizeof instructions) == sizeof instructions &&
+        instructions > 0)
       json.field("instructions", instructions);
     json.key("samples").open('[');
     for (const Sample& s : sampler.samples()) json.open('[').value(s.at).value(s.rss).value(s.pss).close(']');
     json.close(']').key("processes").open('[');
     for (const Process& p : sampler.processes()) {
-      json.open('{').field("pid", p.pid).field("name", std::string_view(p.name)).field("peak_rss", p.peak_rss).field("looks", p.looks);
+      json.open('{')
+          .field("pid", p.pid)
+          .field("name", std::string_view(p.name))
+          .field("peak_rss", p.peak_rss)
+          .field("looks", p.looks);
       json.field("maps", p.maps).field("mapped", p.mapped).close('}');
     }
     json.close(']').close('}');

@@ -8,17 +8,17 @@
 namespace heapyard::trial {
 
 struct Request {
-  char** command = nullptr;          // null-terminated; the environment is passed on as it is
-  const char* argv0 = nullptr;       // name the program is started under, its path if null
+  char** command = nullptr;     // null-terminated; the environment is passed on as it is
+  const char* argv0 = nullptr;  // name the program is started under, its path if null
   const char* cwd = nullptr;
   const char* input = "/dev/null";
   const char* output = "/dev/null";
   const char* errors = "/dev/null";
   const char* json = "-";
-  const char* library = nullptr;     // must be found mapped in every process that lives long enough to be looked at
-  double timeout = 0;                // seconds; 0: none
-  double grace = 2;                  // seconds between SIGTERM and SIGKILL
-  double interval = 0.01;            // seconds between memory samples
+  const char* library = nullptr;  // must be found mapped in every process that lives long enough to be looked at
+  double timeout = 0;             // seconds; 0: none
+  double grace = 2;               // seconds between SIGTERM and SIGKILL
+  double interval = 0.01;         // seconds between memory samples
   bool has_cpus = false;
   cpu_set_t cpus;
   bool no_huge_pages = false;

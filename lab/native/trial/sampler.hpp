@@ -15,18 +15,18 @@
 namespace heapyard::trial {
 
 struct Sample {
-  double at;          // seconds since exec
-  std::int64_t rss;   // bytes, sum over all processes
-  std::int64_t pss;   // bytes, or -1 where this look took RSS only
+  double at;         // seconds since exec
+  std::int64_t rss;  // bytes, sum over all processes
+  std::int64_t pss;  // bytes, or -1 where this look took RSS only
 };
 
 struct Process {
   pid_t pid;
-  std::string name;         // comm at the last look
+  std::string name;  // comm at the last look
   std::int64_t peak_rss = 0;
   std::uint32_t looks = 0;
-  std::uint32_t maps = 0;   // most mappings seen
-  bool mapped = false;      // the library was seen mapped
+  std::uint32_t maps = 0;  // most mappings seen
+  bool mapped = false;     // the library was seen mapped
   bool alive = true;
 };
 
@@ -34,9 +34,11 @@ inline constexpr std::uint64_t kFirstLook = 1'000'000;  // ns: exec and the load
 
 class Sampler {
  public:
-  Sampler(const Request& request, std::uint64_t exec_ns) : request_(request), exec_ns_(exec_ns), next_ns_(exec_ns + kFirstLook) {}
+  Sampler(const Request& request, std::uint64_t exec_ns)
+      : request_(request), exec_ns_(exec_ns), next_ns_(exec_ns + kFirstLook) {}
 
-  // Nanoseconds (CLOCK_MONOTONIC) of the next look; the first ones come quickly, so that short programs are seen at all.
+  // Nanoseconds (CLOCK_MONOTONIC) of the next look; the first ones come quickly, so that short programs are seen at
+  // all.
   std::uint64_t next_ns() const { return next_ns_; }
 
   // Looks at all processes below this one. O(processes + threads), and O(resident pages) for a PSS look.
@@ -55,8 +57,8 @@ class Sampler {
   std::uint64_t next_ns_;
   std::uint64_t next_dear_ns_ = 0;
   std::uint64_t cost_ns_ = 0;
-  double ramp_ = 0.0005;       // seconds to the next look, doubled up to the interval
-  double dear_ramp_ = 0.004;   // the same for PSS and mappings
+  double ramp_ = 0.0005;      // seconds to the next look, doubled up to the interval
+  double dear_ramp_ = 0.004;  // the same for PSS and mappings
   std::vector<pid_t> pids_;
   std::vector<Sample> samples_;
   std::vector<Process> processes_;

@@ -1,0 +1,48 @@
+"""What every test of the lab can rely on: the checkout, the on-request rule, the browser."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--on-request", action="store_true", help="also run the long measurements of this machine")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--on-request"):
+        return
+    for item in items:
+        if item.get_closest_marker("on_request"):
+            item.add_marker(pytest.mark.skip(reason="only on request: pass --on-request"))  # worded for setup/closing_line.py
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout the tests belong to."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """Path of a Chrome or Chromium that starts; Ubuntu's package is a mere pointer to a snap, which may not."""
+    tried = []
+    for name in BROWSERS:
+        path = shutil.which(name)
+        if path is None:
+            continue
+        version = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60)
+        if version.returncode == 0:
+            return path
+        tried.append(f"{path} does not start ({version.stderr.strip() or version.stdout.strip()})")
+    pytest.fail(
+        "the report's tests need a browser: put Chromium or Google Chrome in PATH; looked for "
+        + ", ".join(BROWSERS) + "".join(f"; {fault}" for fault in tried)
+    )

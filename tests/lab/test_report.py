@@ -1,0 +1,234 @@
+"""The answer in the terminal, as Markdown, JSON and HTML: words, widths, escapes, and odd experiments."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies
+from rich.console import Console
+from simulated import curve, simulate
+
+from heapyard.model.analysis import Analysis, Interval
+from heapyard.model.errors import HeapyardError
+from heapyard.model.record import Record
+from heapyard.report.html import render, write_report
+from heapyard.report.json_answer import answer
+from heapyard.report.markdown import markdown
+from heapyard.report.scatter_text import scatter
+from heapyard.report.terminal import print_answer
+from heapyard.report.verdict import verdict
+from heapyard.report.words import change, interval_text, percent, plus_minus
+
+ANSI = re.compile(r"\x1b\[")
+
+
+def printed(
+    analysis: Analysis, record: Record, *, width: int = 80, colour: bool = False, encoding: str = "utf-8"
+) -> str:
+    raw = io.BytesIO()
+    console = Console(
+        file=io.TextIOWrapper(raw, encoding=encoding, write_through=True),
+        width=width,
+        force_terminal=colour,
+        highlight=False,
+    )
+    print_answer(console, analysis, record, verbose=True)
+    return raw.getvalue().decode(encoding)
+
+
+# ---------------------------------------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize(
+    ("interval", "words"),
+    [
+        (Interval(0.969, 0.962, 0.976), "3.1 % ± 0.7 %"),
+        (Interval(0.88, 0.87, 0.89), "12 % ± 1.0 %"),
+        (Interval(1.10, 1.02, 1.30), "10 % (2.0 % to 30 %)"),
+        (Interval(1.02, 0.95, 1.20), "2.0 % (-5.0 % to +20 %)"),
+        (Interval(0.97, 0.0, math.inf), "3.0 %"),
+    ],
+)
+def test_changes_with_their_uncertainty(interval: Interval, words: str) -> None:
+    assert plus_minus(interval) == words
+
+
+def test_numbers_get_the_digits_they_deserve() -> None:
+    assert [percent(v) for v in (0.004, 0.0996, 0.5, math.nan)] == ["0.4 %", "10 %", "50 %", "?"]
+    assert [change(v) for v in (0.95, 1.05, 2.5, 12.0)] == ["-5.0 %", "+5.0 %", "x 2.50", "x 12"]
+    assert interval_text(Interval(0.97, 0.0, math.inf)) == "0.970"
+
+
+# ---------------------------------------------------------------------------------------------- the sentence
+
+
+def test_the_verdict_names_the_winner_with_its_uncertainty() -> None:
+    analysis, _ = simulate(3, 6, ratios={"jemalloc": (0.9, 0.8), "mimalloc": (1.1, 1.2), "tcmalloc": (1.05, 1.3)})
+    assert re.fullmatch(
+        r"jemalloc: \d+(\.\d)? % ± \d\.\d % faster and \d+ % ± \d\.\d % less memory than glibc over 6 programs; "
+        r"no allocator is better in time or in memory\.",
+        verdict(analysis),
+    ), verdict(analysis)
+
+
+def test_the_verdict_says_when_another_trades_time_for_memory() -> None:
+    analysis, _ = simulate(2, 6, ratios={"jemalloc": (0.95, 0.9), "mimalloc": (0.85, 1.3)})
+    assert verdict(analysis).endswith("no allocator is better in both; mimalloc trades one for the other.")
+
+
+def test_the_verdict_does_not_invent_a_difference() -> None:
+    same, _ = simulate(3, 6, 20, noise=0.004, ratios={})
+    assert (
+        verdict(same)
+        == "No allocator differs from glibc by more than the margin over 6 programs: there is no reason to switch."
+    )
+    worse, _ = simulate(2, 6, 20, noise=0.004, ratios={"jemalloc": (1.2, 1.2), "mimalloc": (1.2, 1.0)})
+    assert verdict(worse).startswith("Stay with glibc")
+    open_, _ = simulate(2, 6, 3, noise=0.2, ratios={})
+    assert "undecided: " in verdict(open_)
+
+
+def test_one_program_is_named() -> None:
+    analysis, _ = simulate(2, 1, ratios={"jemalloc": (0.8, 0.8)})
+    assert " than glibc on program0; " in verdict(analysis)
+
+
+def test_a_control_that_differs_comes_first() -> None:
+    analysis, _ = simulate(2, 3, ratios={"jemalloc": (0.8, 0.8), "glibc (A/A control)": (1.3, 1.0)})
+    assert verdict(analysis).startswith("Do not trust this yet: glibc differs from itself")
+    text = printed(*simulate(2, 3, ratios={"glibc (A/A control)": (1.3, 1.0)}))
+    assert "DIFFERS from itself" in text
+
+
+def test_nothing_measured_is_said() -> None:
+    analysis, _ = simulate(2, 1, 0)
+    assert verdict(analysis) == "Nothing was measured: no block was completed."
+    alone, _ = simulate(0, 2, seed=2)
+    assert verdict(alone) == "Only glibc was measured: there is nothing to compare it with."
+
+
+def test_one_block_claims_nothing() -> None:
+    analysis, record = simulate(3, 2, 1)
+    assert "no uncertainty" in verdict(simulate(3, 1, 1)[0])
+    assert "inf" not in printed(analysis, record) and "nan" not in printed(analysis, record)
+
+
+# ---------------------------------------------------------------------------------------------- terminal
+
+
+@pytest.mark.parametrize("size", [(1, 1, 6), (6, 8, 6), (14, 12, 6), (3, 2, 1)])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_no_line_is_wider_than_the_terminal(size: tuple[int, int, int], encoding: str) -> None:
+    analysis, record = simulate(*size, failing=1)
+    try:
+        text = printed(analysis, record, encoding=encoding)
+    except UnicodeEncodeError:
+        assert encoding == "ascii"
+        raise
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert not ANSI.search(text)
+
+
+def test_the_answer_stands_at_the_top_and_states_directions_failures_and_control() -> None:
+    analysis, record = simulate(6, 8, failing=2)
+    text = printed(analysis, record)
+    assert text.replace("\n", " ").startswith(verdict(analysis))
+    for words in (
+        "lower is better",
+        "* not",
+        "Failures:",
+        "scudo on program0",
+        "signal 11",
+        "A/A control: glibc does not differ",
+        "heapyard show 261120-1200-test --trials",
+        "memory (peak RSS, ratio; lower is better)",
+    ):
+        assert words in text, words
+
+
+def test_colour_only_adds_to_words() -> None:
+    analysis, record = simulate(4, 3)
+    coloured = printed(analysis, record, colour=True)
+    assert ANSI.search(coloured)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == printed(analysis, record)
+
+
+def test_the_picture_places_points_where_they_belong() -> None:
+    analysis, _ = simulate(2, 4, 10, noise=0.001, ratios={"jemalloc": (0.5, 2.0), "mimalloc": (2.0, 0.5)})
+    lines = scatter(analysis.pareto, "glibc")
+    places = {
+        key: next((y, line.index(key, 8)) for y, line in enumerate(lines[1:14]) if key in line[9:]) for key in "0bc"
+    }
+    assert places["b"][0] < places["0"][0] < places["c"][0]
+    assert places["b"][1] < places["0"][1] < places["c"][1]
+
+
+# ---------------------------------------------------------------------------------------------- JSON, Markdown, HTML
+
+
+def test_json_is_strict_and_holds_the_answer() -> None:
+    analysis, record = simulate(3, 2, 1)
+    found = json.loads(json.dumps(answer(analysis, record), allow_nan=False))
+    assert found["schema"] == 1 and found["verdict"] == verdict(analysis) and found["id"] == record.id
+    assert found["cells"][0]["comparisons"][0]["interval"]["high"] is None
+
+
+def test_markdown_tables_are_whole_and_safe() -> None:
+    analysis, record = simulate(3, 2, hostile="|<b>*")
+    rows = [line for line in markdown(analysis, record).splitlines() if line.startswith("|")]
+    assert rows and all(re.sub(r"\\\|", "", line).count("|") in (4, 7) for line in rows), rows
+    assert "<b>" not in markdown(analysis, record).replace("\\<b\\>", "")
+
+
+def test_the_page_is_one_file_the_same_every_time_and_asks_for_nothing(tmp_path: Path) -> None:
+    analysis, record = simulate(7, 5)
+    first, second = (render(analysis, record, series=curve) for _ in range(2))
+    assert first == second
+    assert len(first) < 2_500_000
+    own = first.split("<script>", 1)[0]  # what is ours; the figure library follows
+    assert not re.search(r"""(?:src|href)\s*=|@import|url\(""", re.sub(r"<svg.*?</svg>", "", own, flags=re.S))
+    write_report(tmp_path / "r.html", analysis, record, series=curve)
+    assert (tmp_path / "r.html").read_text() == first + ("" if first.endswith("\n") else "\n")
+
+
+def test_hostile_names_stay_text() -> None:
+    analysis, record = simulate(2, 2, hostile="</script><script>alert(1)</script>\"'&")
+    page = render(analysis, record, series=curve)
+    assert "<script>alert(1)" not in page
+
+
+def test_a_report_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    analysis, record = simulate(1, 1)
+    with pytest.raises(HeapyardError, match="cannot be written"):
+        write_report(tmp_path / "absent" / "r.html", analysis, record)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    allocators=strategies.integers(0, 14),
+    programs=strategies.integers(1, 9),
+    blocks=strategies.integers(0, 4),
+    noise=strategies.floats(0, 0.5),
+    failing=strategies.integers(0, 3),
+    seed=strategies.integers(0, 99),
+    width=strategies.integers(60, 140),
+)
+def test_any_experiment_can_be_shown(
+    allocators: int, programs: int, blocks: int, noise: float, failing: int, seed: int, width: int
+) -> None:
+    analysis, record = simulate(allocators, programs, blocks, noise=noise, failing=min(failing, allocators), seed=seed)
+    text = printed(analysis, record, width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert markdown(analysis, record)
+    json.dumps(answer(analysis, record), allow_nan=False)
+
+
+@pytest.mark.parametrize("size", [(0, 1, 2), (1, 1, 0), (2, 3, 1), (14, 2, 2)])
+def test_any_experiment_has_a_page(size: tuple[int, int, int]) -> None:
+    analysis, record = simulate(*size, failing=min(1, size[0]))
+    assert verdict(analysis).split(":")[0] in render(analysis, record)
