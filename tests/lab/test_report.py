@@ -19,6 +19,7 @@ from heapyard.model.record import Record
 from heapyard.report.html import render, write_report
 from heapyard.report.json_answer import answer
 from heapyard.report.markdown import markdown
+from heapyard.report.picture import terminal_svg
 from heapyard.report.scatter_text import scatter
 from heapyard.report.terminal import print_answer
 from heapyard.report.verdict import verdict
@@ -166,6 +167,12 @@ def test_the_picture_places_points_where_they_belong() -> None:
     }
     assert places["b"][0] < places["0"][0] < places["c"][0]
     assert places["b"][1] < places["0"][1] < places["c"][1]
+
+
+def test_the_picture_for_a_page_is_the_same_every_time() -> None:
+    analysis, record = simulate(4, 3)
+    svg = terminal_svg(analysis, record)
+    assert svg == terminal_svg(analysis, record) and svg.startswith("<svg") and "A/A&#160;control" in svg
 
 
 # ---------------------------------------------------------------------------------------------- JSON, Markdown, HTML

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--environment", is_flag=True, help="The machine, as it was when the experiment began.")
 @click.option("--json", "json_", is_flag=True, help="The answer as JSON.")
 @click.option("--markdown", is_flag=True, help="The answer as Markdown.")
+@click.option("--svg", is_flag=True, help="The answer as a picture of this terminal, in SVG.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
 def command(
     experiment: str,
@@ -34,6 +35,7 @@ def command(
     environment: bool,
     json_: bool,
     markdown: bool,
+    svg: bool,
     output: Path | None,
 ) -> None:
     """Show an experiment's answer, or the trials behind a number.
@@ -46,9 +48,9 @@ def command(
     """
     from ..store import load_record
 
-    wanted = [trials, trial is not None, events, environment, json_, markdown]
+    wanted = [trials, trial is not None, events, environment, json_, markdown, svg]
     if sum(wanted) > 1:
-        raise UsageError("give one of --trials, --trial, --events, --environment, --json and --markdown")
+        raise UsageError("give one of --trials, --trial, --events, --environment, --json, --markdown and --svg")
     record = load_record(experiment, output)
     if trial is not None:
         _show_trial(record, trial)
@@ -60,10 +62,10 @@ def command(
     elif environment:
         click.echo(json.dumps(record.environment, indent=1, ensure_ascii=False))
     else:
-        _show_answer(record, json_, markdown)
+        _show_answer(record, json_, markdown, svg)
 
 
-def _show_answer(record: Record, json_: bool, markdown: bool) -> None:
+def _show_answer(record: Record, json_: bool, markdown: bool, svg: bool) -> None:
     from ..stats.analyse import analyse
     from .answer import show_answer
 
@@ -72,6 +74,10 @@ def _show_answer(record: Record, json_: bool, markdown: bool) -> None:
         from ..report.markdown import markdown as as_markdown
 
         click.echo(as_markdown(analysis, record))
+    elif svg:
+        from ..report.picture import terminal_svg
+
+        click.echo(terminal_svg(analysis, record), nl=False)
     else:
         show_answer(record, analysis, json=json_)
 
