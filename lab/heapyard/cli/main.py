@@ -62,6 +62,7 @@ def cli(debug: bool) -> None:
 
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Carry out a command line (default: this process's) and exit with its code; see docs/guide.md for the codes."""
+    own_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -100,6 +101,10 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         code = EXIT_FAILED
     # A Ctrl-C that comes while the interpreter shuts down changes nothing any more, least of all the exit code.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    if own_process and code == EXIT_INTERRUPTED:
+        # CPython ends by SIGINT, whatever the exit code, if KeyboardInterrupt ever passed through code made by exec().
+        _flush()
+        os._exit(EXIT_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -119,6 +124,14 @@ def _say(sentence: str, remedy: str | None = None) -> None:
         click.echo(text, err=True)
     except OSError:
         pass  # standard error is gone; the exit code still tells
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            pass  # nobody reads it any more
 
 
 def _click_error(error: click.ClickException) -> int:
