@@ -113,6 +113,7 @@ class Yard:
             blocks,
             "--seed",
             1,
+            "--no-html",  # has tests of its own, and costs seconds
             *options,
             "--",
             *command,

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog.elf import NotElfError, elf_facts
+from ..model import places
 from ..model.allocator import Allocator
 
+LAUNCHER = str(places.native("trial"))  # what a process of ours is before its exec
+LOADED_AFTER = 0.1  # seconds after a process was first seen by which its libraries are surely loaded
 TOGETHER = ("malloc", "calloc", "realloc", "free")  # served by one object, or blocks cross between heaps
 _CPLUSPLUS = ("libstdc++.so", "libc++.so", "libc++abi.so")  # their operator new calls malloc, wherever that is
 
@@ -65,7 +68,7 @@ def objection(
 ) -> str:
     """One sentence on why the library did not serve the whole tree, "" when it did.
 
-    `processes` are the launcher's (pid, name, looks, mapped). O(processes + testimonies).
+    `processes` are the launcher's (pid, executable, looks, mapped, mappings_seen_at). O(processes + testimonies).
     """
     if allocator.library is None:
         return ""
@@ -92,11 +95,20 @@ def objection(
             and _is_cplusplus(t.executable)
         ):
             return f"in process {t.pid} ({os.path.basename(t.executable)}) operator new was served by {new}, not by {short}"
+    proven, is_libc = {t.executable for t in testimonies}, short.startswith("libc.so")
     for process in processes:
-        # Two looks at least: the first may fall between fork and the end of loading.
-        if process.get("looks", 0) >= 3 and process.get("maps", 0) and not process.get("mapped"):
+        executable, looks = process.get("executable", ""), process.get("looks", 0)
+        # A program that never testified; before its exec a process still shows whoever started it, which has. One look at
+        # the root is enough, a child may be caught dying in its loader.
+        silent = executable and executable not in proven and looks >= (1 if process["pid"] == root else 2)
+        # Where the library is the C library, a program that lost its preload is served by it all the same.
+        unproven = silent and not (is_libc and process.get("mapped"))
+        # Looks at the mappings of a process this young may fall into the time of loading.
+        unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and not process.get("mapped")
+        if executable != LAUNCHER and (unproven or unmapped):
+            name = os.path.basename(executable) or "?"
             return (
-                f"process {process['pid']} ({process.get('name') or '?'}), started by the program, ran without {short}: "
+                f"process {process['pid']} ({name}), started by the program, ran without {short}: "
                 "it is static, or was given an environment without LD_PRELOAD"
             )
     return ""

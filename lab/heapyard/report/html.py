@@ -1,222 +1,181 @@
-"""The report as one HTML file that needs no network: text, tables and figures inside, readable with scripts switched off."""
+"""The answer as one HTML page that needs nothing but itself: no network, no other file, readable without JavaScript."""
 
 from __future__ import annotations
 
 import json
+import re
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..model.analysis import Analysis
 from ..model.errors import HeapyardError
-from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
 from ..model.record import Record
-from ..model.units import format_value
-from .figures import Series, Spec, figures
+from ..model.units import format_bytes, format_duration, format_value
+from . import figure_forest, figure_scatter, figure_trials, page_data, page_tables
+from .figure_parts import NARROW, WIDE, Row, Spec, fill
+from .standings import shown_metrics, standings
 from .verdict import verdict
-from .words import VERDICT_WORDS, direction_text, interval_text, metric_named, percent, sentence
+from .words import VERDICT_SIGNS, VERDICT_WORDS, direction_text, interval_text, metric_named, percent, sentence
 
-TEMPLATES = Path(__file__).parent / "templates"
-STATIC_WIDTH = 640  # of the pictures shown where scripts are off
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).with_name("templates")
 
 
-def write_report(path: Path, analysis: Analysis, record: Record, *, series: Series | None = None) -> None:
-    """Write the report to `path`, whole or not at all. `series(name)` gives the samples (seconds, RSS, PSS) of a trial.
+def write_report(path: Path, analysis: Analysis, record: Record, *, series: page_data.ReadSeries | None = None) -> None:
+    """Write the page to `path`; the same record gives the same bytes. `series` reads memory over time by name.
 
-    The same record gives the same bytes. Takes one to two seconds, nearly all of it drawing.
+    HeapyardError when it cannot be written. The file is complete or absent. About 3 s, and 1.0 to 1.6 MB, most of it
+    the script that draws.
     """
     text = render(analysis, record, series=series)
-    draft = path.with_name(path.name + ".part")
+    partial = path.with_name(f".{path.name}.partial")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise HeapyardError(f"the report {path} cannot be written ({error.strerror})") from None
+        partial.unlink(missing_ok=True)
+        raise HeapyardError(f"{path}: the report cannot be written ({error.strerror})") from None
 
 
-def render(analysis: Analysis, record: Record, *, series: Series | None = None) -> str:
-    """The page as text."""
-    import jinja2
-    import vl_convert
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    specs = figures(analysis, record, series)
-    drawn = [
-        {
-            "name": name,
-            "title": title,
-            "text": text,
-            "svg": _static(spec),
-            "metric": name.removeprefix("forest-") if name.startswith("forest-") else "",
-        }
-        for name, (title, text, spec) in specs.items()
-    ]
-    page = environment.get_template("report.html.j2").render(
-        record=record,
+def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries | None = None) -> str:
+    """The page's text. O(trials + cells x treatments + samples of the shown series)."""
+    rows = standings(analysis)
+    order = [row.treatment for row in rows]
+    highlight = next((t for t in order if t != analysis.baseline), "")
+    metrics = page_data.trial_metrics(record, analysis)
+    trials = page_data.trial_rows(record, metrics)
+    curves, unreadable = page_data.memory_curves(record, series)
+    figures, specs = _figures(analysis, record, order, highlight, trials, metrics, curves)
+    data = page_data.packed(analysis, record, trials, curves)
+    data |= {"specs": specs, "order": order, "highlight": highlight, "trialMetrics": list(metrics)}
+    template = _templates().get_template("report.html.j2")
+    return template.render(
         analysis=analysis,
+        record=record,
         verdict=verdict(analysis),
-        figures=drawn,
-        primary=(PRIMARY_TIME, PRIMARY_MEMORY),
-        overall=_overall(analysis),
-        programs=_programs(analysis),
-        metrics=_metrics(analysis),
-        commands=_commands(record),
-        allocators=_allocators(record),
-        environment=_flat(record.environment),
-        noise=percent(analysis.control.noise) if analysis.control.noise == analysis.control.noise else "unknown",
-        control=[f"{w} ({metric_named(m).title})" for w, m in analysis.control.differs],
+        rows=rows,
+        shown=shown_metrics(analysis),
+        figures=figures,
+        curves=curves,
+        unreadable=unreadable,
+        tables=page_tables.program_tables(analysis, order),
+        runs=page_tables.runs(analysis, record),
+        environment=page_tables.flattened(record.environment),
+        events=page_tables.event_summary(record),
+        span=page_tables.span(record),
+        data=_embedded(data),
+        drawing=_drawing_script() if figures else "",
+        highlight=highlight,
+        trial_metrics=metrics,
         settings=record.experiment.settings,
         counted=sum(t.counted for t in record.trials),
-        data=_script({name: spec for name, (_, _, spec) in specs.items()}),
-        library=vl_convert.javascript_bundle().replace("</script", "<\\/script"),
+        program_index={name: i for i, name in enumerate(data["programs"])},
+        treatment_index={name: i for i, name in enumerate(data["treatments"])},
     )
-    return page + "\n"
 
 
-def _static(spec: Spec) -> str:
-    """The figure as SVG, for readers without scripts and until the script has drawn its own."""
+def _figures(
+    analysis: Analysis,
+    record: Record,
+    order: list[str],
+    highlight: str,
+    trials: list[Row],
+    metrics: tuple[str, ...],
+    curves: list[Row],
+) -> tuple[dict[str, str], dict[str, dict[str, Spec]]]:
+    """Fixed pictures by name, as SVG, and the descriptions the script draws from, by figure and shape."""
+    drawn: dict[str, str] = {}
+    specs: dict[str, dict[str, Spec]] = {}
+    programs = list(dict.fromkeys(c.workload for c in analysis.cells))
+    for shape in (WIDE, NARROW):
+        if len(analysis.pareto) > 1:
+            rows, scales = figure_scatter.scatter_rows(analysis.pareto, analysis.baseline, shape)
+            spec = fill(figure_scatter.scatter(scales, shape), rows)
+            specs.setdefault("scatter", {})[shape] = spec
+            drawn[f"scatter-{shape}"] = _svg(spec, f"scatter-{shape}")
+        for metric in shown_metrics(analysis):
+            rows = page_data.forest_rows(analysis, metric)
+            if any(row["verdict"] != "baseline" for row in rows):
+                spec = figure_forest.forest(programs, order, shape)
+                specs.setdefault("forest", {})[shape] = spec
+                if shape == WIDE:
+                    chosen = metric_named(metric)
+                    parts = figure_forest.parts(chosen, page_data.margin_of(record, chosen))
+                    drawn[f"forest-{metric}"] = _svg(fill(spec, rows, **parts), f"forest-{metric}")
+        if trials and metrics:
+            specs.setdefault("trials", {})[shape] = figure_trials.trials(programs, shape)
+        if curves:
+            specs.setdefault("memory", {})[shape] = figure_trials.memory(programs, shape)
+    if "trials" in specs:
+        points = page_data.trial_points(trials, metrics[0], 0, analysis.baseline, highlight)
+        title = figure_trials.axis_title(metric_named(metrics[0]))
+        drawn["trials"] = _svg(fill(specs["trials"][WIDE], points, y=title), "trials")
+    if "memory" in specs:
+        drawn["memory"] = _svg(
+            fill(specs["memory"][WIDE], page_data.memory_points(curves, analysis.baseline, highlight)), "memory"
+        )
+    return drawn, specs
+
+
+# What a picture carries for moving and naming its parts; a fixed one named by its page needs neither.
+_BALLAST = re.compile(
+    r' (?:class|role|aria-[a-z]+|pointer-events|opacity)="(?:[a-z]+-[^"]*|mark-[^"]*|background|foreground|root|marks|true|none|1)"'
+    r'|<path d="M0,0h0v0h0Z"/>|<path d="" display="none"/>|<g></g>|<g/>'
+)
+
+
+def _svg(spec: Spec, name: str) -> str:
+    """A fixed picture. Its inner ids carry `name`, so that pictures of one page do not clip each other."""
     import vl_convert
 
-    fixed = {**spec, "background": "white"}
-    if fixed.get("width") == "container":
-        fixed["width"] = STATIC_WIDTH
-    return vl_convert.vegalite_to_svg(fixed)
+    svg = vl_convert.vegalite_to_svg(spec)
+    for _ in range(2):  # what is left empty goes in the second turn
+        svg = _BALLAST.sub("", svg)
+    names: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        return match[1] + names.setdefault(match[2], f"{name}-{len(names)}")
+
+    svg = re.sub(r'(\bid="|url\(#)([^")]+)', renamed, svg)
+    return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
-def _script(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
+@cache
+def _drawing_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed, as carried by vl-convert; exposed as vegaEmbed."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
-def _overall(analysis: Analysis) -> list[dict[str, Any]]:
-    """Rows of the overall table: allocator, then per primary metric its interval, verdict and mark."""
-    found = {m: o for m in (PRIMARY_TIME, PRIMARY_MEMORY) if (o := analysis.over_all(m)) is not None and o.comparisons}
-    rows = []
-    for treatment in analysis.treatments:
-        row: dict[str, Any] = {"name": treatment, "cells": [], "order": 1.0}
-        for metric, one in found.items():
-            c = next((c for c in one.comparisons if c.treatment == treatment), None)
-            if c and metric == PRIMARY_TIME:
-                row["order"] = c.interval.ratio
-            elif c is None and treatment != analysis.baseline:
-                row["order"] = 1e9
-            text = (
-                interval_text(c.interval)
-                if c
-                else "1 (baseline)"
-                if treatment == analysis.baseline
-                else "not on every program"
-            )
-            row["cells"].append(
-                {
-                    "text": text,
-                    "verdict": VERDICT_WORDS[c.verdict] if c else "",
-                    "kind": c.verdict if c else "",
-                    "best": treatment in one.among_best,
-                }
-            )
-        front = next((p.on_front for p in analysis.pareto if p.treatment == treatment), False)
-        rows.append(row | {"front": front})
-    return sorted(rows, key=lambda r: r["order"])
+def _embedded(data: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _metrics(analysis: Analysis) -> list[dict[str, Any]]:
-    """All metrics by program: absolute means and ratios; the long table at the end."""
-    made = []
-    for name in analysis.metrics:
-        metric = metric_named(name)
-        rows = [
-            {
-                "program": cell.workload,
-                "blocks": cell.blocks,
-                "name": s.treatment,
-                "mean": format_value(s.mean, metric.unit),
-                "letters": s.letters,
-                "best": s.among_best,
-                "ratio": next(
-                    (interval_text(c.interval) for c in cell.comparisons if c.treatment == s.treatment),
-                    "1" if s.treatment == analysis.baseline else "",
-                ),
-            }
-            for cell in analysis.cells
-            if cell.metric == name
-            for s in cell.summaries
-        ]
-        if rows:
-            made.append(
-                {
-                    "name": name,
-                    "title": sentence(metric.title),
-                    "about": metric.about,
-                    "direction": direction_text(metric),
-                    "rows": rows,
-                }
-            )
-    return made
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-
-def _programs(analysis: Analysis) -> dict[str, list[dict[str, Any]]]:
-    """Data tables beside the forests: metric -> rows."""
-    return {
-        name: [
-            {
-                "program": cell.workload,
-                "name": c.treatment,
-                "text": interval_text(c.interval),
-                "verdict": VERDICT_WORDS[c.verdict],
-                "blocks": c.blocks,
-                "more": c.blocks_to_decide,
-            }
-            for cell in analysis.cells
-            if cell.metric == name
-            for c in cell.comparisons
-        ]
-        for name in analysis.metrics
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.globals |= {
+        "metric_named": metric_named,
+        "interval_text": interval_text,
+        "direction_text": direction_text,
+        "format_value": format_value,
+        "format_duration": format_duration,
+        "format_bytes": format_bytes,
+        "percent": percent,
+        "sentence": sentence,
+        "signs": VERDICT_SIGNS,
+        "words": VERDICT_WORDS,
+        "style": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "script": (TEMPLATES / "report.js").read_text(encoding="utf-8"),
     }
-
-
-def _commands(record: Record) -> list[dict[str, Any]]:
-    """One command line per program and treatment: that of its first trial."""
-    seen: dict[tuple[str, str], dict[str, Any]] = {}
-    for t in record.trials:
-        if t.command_line:
-            seen.setdefault(
-                (t.workload, t.treatment),
-                {
-                    "program": t.workload,
-                    "name": t.treatment,
-                    "line": t.command_line,
-                    "trial": t.id,
-                    "provider": t.provider,
-                },
-            )
-    return list(seen.values())
-
-
-def _allocators(record: Record) -> list[dict[str, str]]:
-    return [
-        {
-            "name": t.label,
-            "version": t.allocator.version,
-            "sha256": t.allocator.sha256,
-            "build_id": t.allocator.build_id,
-            "path": str(t.allocator.library or "as the program is"),
-            "provenance": t.allocator.provenance,
-            "options": " ".join(f"{n}={v}" for n, v in (t.allocator.env | t.levels).items()),
-        }
-        for t in record.experiment.treatments
-        if t.role == "treatment"
-    ]
-
-
-def _flat(facts: Any, name: str = "") -> list[tuple[str, str]]:
-    """Nested facts as (dotted name, text), in order."""
-    if isinstance(facts, dict):
-        return [pair for key, value in facts.items() for pair in _flat(value, f"{name}.{key}" if name else str(key))]
-    return [(name, ", ".join(map(str, facts)) if isinstance(facts, (list, tuple)) else str(facts))]
+    return made

@@ -249,10 +249,12 @@ class Trial {
     for (const Process& p : sampler.processes()) {
       json.open('{')
           .field("pid", p.pid)
-          .field("name", std::string_view(p.name))
+          .field("executable", std::string_view(p.executable))
           .field("peak_rss", p.peak_rss)
           .field("looks", p.looks);
-      json.field("maps", p.maps).field("mapped", p.mapped).close('}');
+      json.field("maps", p.maps).field("mapped", p.mapped)
+          .field("mappings_seen_at",
+                 p.maps_seen_ns ? static_cast<double>(p.maps_seen_ns - p.first_seen_ns) * 1e-9 : 0.0).close('}');
     }
     json.close(']').close('}');
     text << '\n';

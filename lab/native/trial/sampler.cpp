@@ -48,6 +48,14 @@ std::int64_t proportional_bytes(pid_t pid) {
   return line ? std::atoll(line + 5) * 1024 : 0;
 }
 
+// Two microseconds, and after an exec the only thing that shows at once that the process is another program now.
+void read_executable(Process& process) {
+  char link[64], path[4096];
+  std::snprintf(link, sizeof link, "/proc/%d/exe", process.pid);
+  const ssize_t length = readlink(link, path, sizeof path);
+  if (length > 0) process.executable.assign(path, static_cast<std::size_t>(length));
+}
+
 }  // namespace
 
 Process& Sampler::process(pid_t pid) {
@@ -55,6 +63,7 @@ Process& Sampler::process(pid_t pid) {
     if (known.pid == pid && known.alive) return known;
   }
   processes_.push_back({pid, {}});
+  processes_.back().first_seen_ns = kit::monotonic_ns();
   return processes_.back();
 }
 
@@ -62,6 +71,7 @@ void Sampler::look_at_maps(Process& process) {
   static char text[1 << 20];
   const std::size_t length = read_proc(process.pid, "maps", text, sizeof text);
   if (!length) return;
+  process.maps_seen_ns = kit::monotonic_ns();
   process.maps = std::max(process.maps, static_cast<std::uint32_t>(std::count(text, text + length, '\n')));
   if (!request_.library) return;
   process.mapped = false;  // as of now: exec may have brought another program into the same process
@@ -85,6 +95,7 @@ void Sampler::look() {
     if (rss == 0) continue;  // gone, or a zombie
     Process& seen = process(pid);
     ++seen.looks;
+    read_executable(seen);
     seen.peak_rss = std::max(seen.peak_rss, rss);
     sample.rss += rss;
     // The loader needs a moment: what is not mapped at the first look may be at the next.
@@ -98,9 +109,6 @@ void Sampler::look() {
       sample.pss += proportional_bytes(pid);
       Process& seen = process(pid);
       look_at_maps(seen);
-      char name[32];
-      const std::size_t length = read_proc(pid, "comm", name, sizeof name);
-      if (length) seen.name.assign(name, length - 1);
     }
     const std::uint64_t dear = kit::monotonic_ns() - cheap_end;
     dear_ramp_ = std::min(dear_ramp_ * 2, kDearInterval);

@@ -22,11 +22,13 @@ struct Sample {
 
 struct Process {
   pid_t pid;
-  std::string name;  // comm at the last look
+  std::string executable;  // what the process ran at the last look
   std::int64_t peak_rss = 0;
   std::uint32_t looks = 0;
   std::uint32_t maps = 0;  // most mappings seen
-  bool mapped = false;     // the library was seen mapped
+  bool mapped = false;     // the library was mapped at the last look at the mappings
+  std::uint64_t first_seen_ns = 0;
+  std::uint64_t maps_seen_ns = 0;  // the last look at the mappings
   bool alive = true;
 };
 
