@@ -122,7 +122,7 @@ def _figures(
 
 # What a picture carries for moving and naming its parts; a fixed one named by its page needs neither.
 _BALLAST = re.compile(
-    r' (?:class|role|aria-[a-z]+|pointer-events|opacity)="(?:[a-z]+-[^"]*|mark-[^"]*|background|foreground|root|marks|true|none|1)"'
+    r' (?:class|role|aria-[a-z]+|pointer-events|opacity)="(?:[a-z]+-[^"]*|background|foreground|root|marks|true|none|1)"'
     r'|<path d="M0,0h0v0h0Z"/>|<path d="" display="none"/>|<g></g>|<g/>'
 )
 
@@ -162,7 +162,12 @@ def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     made.globals |= {
         "metric_named": metric_named,

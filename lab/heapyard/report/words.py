@@ -7,7 +7,12 @@ import math
 from ..model.analysis import Comparison, Interval, Verdict
 from ..model.metrics import METRICS, Metric
 
-VERDICT_WORDS: dict[Verdict, str] = {"better": "better", "worse": "worse", "equivalent": "same", "undecided": "undecided"}
+VERDICT_WORDS: dict[Verdict, str] = {
+    "better": "better",
+    "worse": "worse",
+    "equivalent": "same",
+    "undecided": "undecided",
+}
 VERDICT_SIGNS: dict[Verdict, str] = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
 
 
