@@ -101,6 +101,8 @@ def _order(analysis: Analysis, time: Overall) -> list[str]:
 
 
 def _mark(comparison: Comparison, text: str, star: str = "") -> Text:
+    if comparison.verdict == "worse":
+        star = ""  # the baseline is shown to be better, so this is not among the best whatever the all-pairs test can see
     return Text(f"{text} {VERDICT_SIGNS[comparison.verdict]}{star}", style=STYLES[comparison.verdict])
 
 

@@ -7,6 +7,9 @@ from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
 from .words import bounded, phrase
 
 
+FEASIBLE = 300  # blocks that a person might wait for
+
+
 def verdict(analysis: Analysis) -> str:
     """One sentence (two where a warning must come first) that says what was found and how sure it is. O(treatments)."""
     warning = ""
@@ -90,7 +93,9 @@ def _none_better(analysis: Analysis, time: Overall, memory: Overall | None, wher
         for cell in c.comparisons
         if cell.blocks_to_decide
     ]
-    advice = f"; about {max(more)} more blocks would decide" if more else ""
+    advice = ""
+    if more:
+        advice = f"; about {max(more)} more blocks would decide" if max(more) <= FEASIBLE else "; this machine is too noisy to decide soon"
     names = ", ".join(dict.fromkeys(c.treatment for c in open_))
     return f"No allocator is shown to be better than {base}{where}; undecided: {names}{advice}."
 
