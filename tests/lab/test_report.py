@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from simulated import curve, simulate
 
 from heapyard.model.analysis import Analysis, Interval
 from heapyard.model.errors import HeapyardError
-from heapyard.model.record import Record
+from heapyard.model.record import Event, Record
 from heapyard.report.html import render, write_report
 from heapyard.report.json_answer import answer
 from heapyard.report.markdown import markdown
@@ -23,7 +24,7 @@ from heapyard.report.picture import terminal_svg
 from heapyard.report.scatter_text import scatter
 from heapyard.report.terminal import print_answer
 from heapyard.report.verdict import verdict
-from heapyard.report.words import change, interval_text, percent, plus_minus
+from heapyard.report.words import change, interval_text, listed, percent, plain, plus_minus
 
 ANSI = re.compile(r"\x1b\[")
 
@@ -49,7 +50,10 @@ def printed(
     ("interval", "words"),
     [
         (Interval(0.969, 0.962, 0.976), "3.1 % ± 0.7 %"),
-        (Interval(0.88, 0.87, 0.89), "12 % ± 1.0 %"),
+        (Interval(0.88, 0.87, 0.89), "12 % ± 1 %"),
+        (Interval(0.631, 0.625, 0.637), "36.9 % ± 0.6 %"),
+        (Interval(2.43, 2.39, 2.47), "143 % ± 4 %"),
+        (Interval(1.5, 1.38, 1.62), "50 % ± 12 %"),
         (Interval(1.10, 1.02, 1.30), "10 % (2.0 % to 30 %)"),
         (Interval(1.02, 0.95, 1.20), "2.0 % (-5.0 % to +20 %)"),
         (Interval(0.97, 0.0, math.inf), "3.0 %"),
@@ -65,13 +69,18 @@ def test_numbers_get_the_digits_they_deserve() -> None:
     assert interval_text(Interval(0.97, 0.0, math.inf)) == "0.970"
 
 
+def test_lists_and_foreign_text() -> None:
+    assert [listed(list("abcd"[:n])) for n in (1, 2, 3, 4)] == ["a", "a and b", "a, b and c", "a, b and 2 more"]
+    assert plain("a\nb\x1b[1mc") == "a b\ufffd[1mc"
+
+
 # ---------------------------------------------------------------------------------------------- the sentence
 
 
 def test_the_verdict_names_the_winner_with_its_uncertainty() -> None:
     analysis, _ = simulate(3, 6, ratios={"jemalloc": (0.9, 0.8), "mimalloc": (1.1, 1.2), "tcmalloc": (1.05, 1.3)})
     assert re.fullmatch(
-        r"jemalloc: \d+(\.\d)? % ± \d\.\d % faster and \d+ % ± \d\.\d % less memory than glibc over 6 programs; "
+        r"jemalloc: \d+\.\d % ± \d\.\d % faster and \d+\.\d % ± \d\.\d % less memory than glibc over 6 programs; "
         r"no allocator is better in time or in memory\.",
         verdict(analysis),
     ), verdict(analysis)
@@ -92,6 +101,30 @@ def test_the_verdict_does_not_invent_a_difference() -> None:
     assert verdict(worse).startswith("Stay with glibc")
     open_, _ = simulate(2, 6, 3, noise=0.2, ratios={})
     assert "undecided: " in verdict(open_)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "words"),
+    [
+        ((0.8, 1.3), r"jemalloc: 2\d\.\d % ± 0\.\d % faster but \d\d\.\d % ± 0\.\d % more memory than glibc on program0; no"),
+        ((0.8, 1.0), r"jemalloc: 2\d\.\d % ± 0\.\d % faster than glibc on program0 with the same memory within the margin; no"),
+        ((1.2, 0.7), r"jemalloc: \d\d\.\d % ± 0\.\d % less memory but 2\d\.\d % ± 0\.\d % slower than glibc on program0; no"),
+        ((1.0, 0.7), r"jemalloc: \d\d\.\d % ± 0\.\d % less memory than glibc on program0 and as fast within the margin; no"),
+    ],
+)
+def test_gains_and_costs_are_told_apart(ratios: tuple[float, float], words: str) -> None:
+    analysis, _ = simulate(1, 1, 20, noise=0.004, ratios={"jemalloc": ratios})
+    assert re.match(words.replace("2\\d", "(?:19|2\\d)"), verdict(analysis)), verdict(analysis)
+
+
+def test_what_is_open_says_what_would_help() -> None:
+    one, record = simulate(2, 1, 4, noise=0.05, ratios={"jemalloc": (0.97, 1.0), "mimalloc": (1.0, 1.0)})
+    assert re.search(r"undecided: .*; about \d+ more blocks would decide\.$", verdict(one)), verdict(one)
+    assert "The blocks that would decide take about" in printed(one, record)
+    programs = {n: (0.9 + 0.05 * i, 1.0) for i, n in enumerate(("jemalloc", "mimalloc", "tcmalloc", "snmalloc", "scudo"))}
+    many, _ = simulate(5, 3, 4, noise=0.05, ratios=programs)
+    assert re.search(r"undecided: (\d of 5|\w+(, \w+)*)(; jemalloc is faster on \d of 3 programs)?", verdict(many))
+    assert "more block" not in verdict(many), "more blocks need not settle what programs disagree on"
 
 
 def test_one_program_is_named() -> None:
@@ -150,6 +183,45 @@ def test_the_answer_stands_at_the_top_and_states_directions_failures_and_control
         "memory (peak RSS, ratio; lower is better)",
     ):
         assert words in text, words
+
+
+@pytest.mark.parametrize("programs", [1, 2, 5, 8, 12])
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_ratio_has_its_mark_at_any_width(programs: int, width: int) -> None:
+    analysis, record = simulate(14, programs, 4, failing=1)
+    text = printed(analysis, record, width=width)
+    for title, metric in (("Wall time", "wall"), ("Peak RSS", "peak_rss")):
+        (part,) = re.findall(rf"^{title} (?:by|of) .*?(?=\n\n|\n\+ better)", text, flags=re.M | re.S)
+        compared = [c for cell in analysis.cells if cell.metric == metric for c in cell.comparisons]
+        marks = re.findall(r"\d\.\d+(?:±[\d.]+%| \[[\d., ]+\] \*?)? *([-+=?])", part)
+        signs = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
+        assert sorted(marks) == sorted(signs[c.verdict] for c in compared)
+
+
+def test_columns_of_a_grid_stand_under_each_other() -> None:
+    analysis, record = simulate(10, 8, 4)
+    (part,) = re.findall(r"^Wall time by .*?(?=\n\n)", printed(analysis, record), flags=re.M | re.S)
+    rows = [line for line in part.splitlines() if re.match(r"\w\S+ +\d", line)]
+    points = [[m.start() for m in re.finditer(r"\.\d\d", line)] for line in rows]
+    assert len(rows) == 22 and all(p == points[0] for p in points), "two tables of eleven allocators and four programs"
+
+
+def test_names_cannot_move_the_cursor() -> None:
+    analysis, record = simulate(2, 2, hostile="\x1b[2J\x07")
+    assert "\x1b" not in printed(analysis, record) and "\x07" not in printed(analysis, record)
+
+
+def test_what_to_do_next_is_said() -> None:
+    analysis, record = simulate(2, 2)
+    assert f"heapyard report {record.id} --open" in printed(analysis, record)
+    stopped = replace(record, status="interrupted")
+    assert f"goes on with:\n  heapyard resume {record.id}\n" in printed(analysis, stopped)
+    late = replace(
+        record,
+        events=(Event(9.0, "budget used up", "the budget was used up"),),
+        experiment=replace(record.experiment, settings=replace(record.experiment.settings, budget=240.0)),
+    )
+    assert f"heapyard resume {record.id} --budget 16m" in " ".join(printed(analysis, late).split())
 
 
 def test_colour_only_adds_to_words() -> None:

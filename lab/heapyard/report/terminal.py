@@ -3,52 +3,142 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 from rich.text import Text
 
-from ..model.analysis import Analysis, Cell, Comparison, Overall
+from ..model.analysis import Analysis, Cell
+from ..model.journal import BUDGET
 from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
 from ..model.record import Record
-from ..model.units import format_value
+from ..model.units import format_duration
 from .scatter_text import scatter
+from .standings import shown_metrics, standings
+from .terminal_tables import cell_table, grids, overall_table
 from .verdict import verdict
-from .words import VERDICT_SIGNS, bounded, direction_text, interval_text, metric_named, percent, ratio, sentence
+from .words import direction_text, metric_named, percent, plain, sentence
 
-PRIMARY = (PRIMARY_TIME, PRIMARY_MEMORY)
-STYLES = {"better": "green", "worse": "red", "equivalent": "", "undecided": "dim"}
+WIDEST_TEXT = 100  # columns of running text: longer lines are hard to read
 KEY = "+ better   - worse   = same within the margin   ? undecided   * not distinguishable from the best"
-PROGRAM_WIDTH = 14  # of one program's column
 
 
 def print_answer(console: Console, analysis: Analysis, record: Record, *, verbose: bool = False) -> None:
-    """Print the whole answer. Narrower consoles get narrower tables; no line is longer than the console. O(analysis)."""
+    """Print the whole answer, `verbose` with all metrics. No line is longer than the console. O(analysis)."""
     if not console.encoding.lower().startswith("utf"):
         _print_in_ascii(console, analysis, record, verbose=verbose)
         return
-    _paragraph(console, Text(verdict(analysis), style="bold red" if analysis.control.differs else "bold"))
-    overall = [o for o in (analysis.over_all(m) for m in PRIMARY) if o is not None and o.comparisons]
-    if overall:
-        console.print()
-        _overall(console, analysis, overall)
-        _paragraph(console, Text(KEY, style="dim"))
-    metrics = analysis.metrics if verbose else PRIMARY
-    for metric in metrics:
-        _programs(console, analysis, metric)
-    if analysis.pareto:
-        lines = scatter(analysis.pareto, analysis.baseline, width=min(console.width, 80) - 2)
-        if lines:
-            console.print()
-        for line in lines:
-            console.print(Text(line), no_wrap=True, overflow="crop", crop=True)
+    _paragraph(console, verdict(analysis), "bold red" if analysis.control.differs else "bold")
+    metrics = analysis.metrics if verbose else shown_metrics(analysis)
+    programs = {c.workload for c in analysis.cells}
+    if len(programs) == 1 and len(analysis.treatments) > 1:
+        _single(console, analysis, metrics)
+    elif len(analysis.treatments) > 1:
+        _several(console, analysis, metrics)
+    if analysis.pareto and len(analysis.treatments) > 2:
+        _lines(console, scatter(analysis.pareto, analysis.baseline, width=min(console.width, 80) - 2))
     _failures(console, analysis)
     console.print()
-    _control(console, analysis)
+    _control(console, analysis, several=len(programs) > 1)
     for note in analysis.notes:
-        _paragraph(console, Text(f"Note: {note}"))
-    _paragraph(console, Text(f"Trials behind each number: heapyard show {record.id} --trials", style="dim"))
+        _paragraph(console, f"Note: {note}")
+    for what, command in _what_next(analysis, record):
+        _paragraph(console, what, "dim")
+        if command:
+            _paragraph(console, f"  {command}")
+
+
+def _single(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> None:
+    order = [row.treatment for row in standings(analysis)]
+    for cell in (c for m in metrics for c in analysis.cells if c.metric == m):
+        metric = metric_named(cell.metric)
+        blocks = f"{cell.blocks} {'block' if cell.blocks == 1 else 'blocks'}"
+        heading = f"{sentence(metric.title)} of {cell.workload}, {blocks}, ratio to {analysis.baseline} with 95 % interval"
+        _heading(console, f"{heading}; {direction_text(metric)}")
+        console.print(cell_table(cell, order, analysis.baseline, console.width))
+    _paragraph(console, f"{KEY}   a, b share a letter: not distinguishable", "dim")
+
+
+def _several(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> None:
+    rows = standings(analysis)
+    shown = [o for m in shown_metrics(analysis) if (o := analysis.over_all(m)) is not None and o.comparisons]
+    if shown:
+        count = len(shown[0].workloads)
+        where = f"On {shown[0].workloads[0]}" if count == 1 else f"Geometric mean over {count} programs"
+        _heading(console, f"{where}, ratio to {analysis.baseline} with 95 % interval; lower is better")
+        console.print(overall_table(rows, [o.metric for o in shown], console.width))
+    for metric in metrics:
+        cells = [c for c in analysis.cells if c.metric == metric]
+        if any(c.comparisons for c in cells) or (cells and not shown):
+            _grid(console, analysis, cells, [row.treatment for row in rows])
+    failed = "   ! failed somewhere" if analysis.failures else ""
+    _paragraph(console, KEY + failed, "dim")
+
+
+def _grid(console: Console, analysis: Analysis, cells: list[Cell], order: list[str]) -> None:
+    metric = metric_named(cells[0].metric)
+    tables, what = grids(cells, order, analysis.baseline, console.width)
+    _heading(
+        console,
+        f"{sentence(metric.title)} by program, ratio to {analysis.baseline}{what}; {direction_text(metric)}",
+    )
+    for table in tables:
+        console.print(table)
+
+
+def _failures(console: Console, analysis: Analysis) -> None:
+    if not analysis.failures:
+        return
+    _heading(console, "Failures: these allocators are not measured on these programs", "bold red")
+    for f in analysis.failures:
+        text = f"  {f.treatment} on {f.workload}: {f.failed} of {f.attempted} trials, {f.kind}: {f.reason}"
+        _paragraph(console, text, indent=4)
+
+
+def _control(console: Console, analysis: Analysis, *, several: bool) -> None:
+    control = analysis.control
+    if not control.checked:
+        _paragraph(console, "A/A control: none was measured.")
+    elif control.clean:
+        median = " (median over programs)" if several else ""
+        noise = f" Noise of one trial's wall time: {percent(control.noise)}{median}." if control.noise >= 0 else ""
+        checks = f"{control.checked} {'check' if control.checked == 1 else 'checks'}"
+        _paragraph(console, f"A/A control: {analysis.baseline} does not differ from itself in {checks}.{noise}")
+    else:
+        where = "; ".join(f"{w} in {metric_named(m).title}" for w, m in control.differs)
+        text = f"A/A control: {analysis.baseline} DIFFERS from itself on {where}: something else than the allocator"
+        _paragraph(console, f"{text} decides here. See heapyard doctor.", "bold red")
+
+
+def _what_next(analysis: Analysis, record: Record) -> list[tuple[str, str]]:
+    """What one can do with this answer: (sentence, command)."""
+    known = [
+        ("Figures, every metric, every command line:", f"heapyard report {record.id} --open"),
+        ("Trials behind each number:", f"heapyard show {record.id} --trials"),
+    ]
+    if record.status == "interrupted":
+        return [("It was interrupted and goes on with:", f"heapyard resume {record.id}"), *known]
+    spent = any(e.kind == BUDGET for e in record.events)
+    if spent and (budget := record.experiment.settings.budget):
+        longer = f"heapyard resume {record.id} --budget {max(1, round(4 * budget / 60))}m"
+        return [("Its budget ended it; four times as much halves the intervals:", longer), *known]
+    return [*_time_to_decide(analysis, record), *known]
+
+
+def _time_to_decide(analysis: Analysis, record: Record) -> list[tuple[str, str]]:
+    """How long the further blocks would take that settle a single program; nothing for several or if all is settled."""
+    more = [
+        c.blocks_to_decide
+        for cell in analysis.cells
+        if cell.metric in (PRIMARY_TIME, PRIMARY_MEMORY)
+        for c in cell.comparisons
+        if c.blocks_to_decide
+    ]
+    counted = [t for t in record.trials if t.counted and t.ended > t.started]
+    blocks = len({t.block for t in counted})
+    if len({c.workload for c in analysis.cells}) != 1 or not more or not blocks:
+        return []
+    seconds = max(more) * sum(t.ended - t.started for t in counted) / blocks
+    return [(f"The blocks that would decide take about {format_duration(seconds)}.", "")]
 
 
 # What the answer uses beyond ASCII, in pairs of equal width.
@@ -63,152 +153,23 @@ def _print_in_ascii(console: Console, analysis: Analysis, record: Record, *, ver
     console.file.write(text.encode("ascii", "replace").decode())
 
 
-def _overall(console: Console, analysis: Analysis, overall: Sequence[Overall]) -> None:
-    """One row per allocator: geometric mean ratios with their intervals."""
-    programs = overall[0].workloads
-    where = f"On {programs[0]}" if len(programs) == 1 else f"Geometric mean over {len(programs)} programs"
-    _paragraph(
-        console, Text(f"{where}, as ratio to {analysis.baseline} with 95 % interval; lower is better", style="bold")
-    )
-    table = _table()
-    table.add_column("allocator", no_wrap=True, overflow="ellipsis", max_width=26)
-    for one in overall:
-        table.add_column(metric_named(one.metric).title, no_wrap=True)
-    table.add_column("", no_wrap=True)
-    failed = {f.treatment for f in analysis.failures}
-    order = _order(analysis, overall[0])
-    for treatment in order:
-        cells: list[Text] = []
-        for one in overall:
-            found = next((c for c in one.comparisons if c.treatment == treatment), None)
-            star = "*" if treatment in one.among_best else ""
-            if treatment == analysis.baseline:
-                cells.append(Text(f"1 {star}".rstrip()))
-            else:
-                cells.append(
-                    _mark(found, interval_text(found.interval) if found else "", star)
-                    if found
-                    else Text("not everywhere", style="dim")
-                )
-        table.add_row(Text(treatment), *cells, Text("failures" if treatment in failed else "", style="red"))
-    console.print(table)
-
-
-def _order(analysis: Analysis, time: Overall) -> list[str]:
-    """Fastest first; those without a mean last."""
-    ratios = {c.treatment: c.interval.ratio for c in time.comparisons} | {analysis.baseline: 1.0}
-    return sorted(analysis.treatments, key=lambda t: (t not in ratios, ratios.get(t, 0.0)))
-
-
-def _mark(comparison: Comparison, text: str, star: str = "") -> Text:
-    if comparison.verdict == "worse":
-        star = ""  # the baseline is shown to be better, so this is not among the best whatever the all-pairs test can see
-    return Text(f"{text} {VERDICT_SIGNS[comparison.verdict]}{star}", style=STYLES[comparison.verdict])
-
-
-def _programs(console: Console, analysis: Analysis, metric_name: str) -> None:
-    """One table per metric: allocators down, programs across, as many columns as fit."""
-    cells = [c for c in analysis.cells if c.metric == metric_name]
-    if not cells or (len(cells) == 1 and len(analysis.treatments) < 2):
-        return
-    metric = metric_named(metric_name)
-    name_width = min(26, max(len(t) for t in analysis.treatments) + 1)
-    per_table = max(1, (console.width - name_width - 2) // PROGRAM_WIDTH)
+def _heading(console: Console, text: str, style: str = "bold") -> None:
     console.print()
-    _paragraph(
-        console,
-        Text(
-            f"{sentence(metric.title)} by program: ratio to {analysis.baseline} ± half of its 95 % interval; "
-            f"{direction_text(metric)}",
-            style="bold",
-        ),
-    )
-    for start in range(0, len(cells), per_table):
-        _program_table(console, analysis, cells[start : start + per_table], name_width)
+    _paragraph(console, text, style)
 
 
-def _program_table(console: Console, analysis: Analysis, cells: Sequence[Cell], name_width: int) -> None:
-    table = _table()
-    table.add_column("", no_wrap=True, overflow="ellipsis", width=name_width)
-    for cell in cells:
-        table.add_column(Text(cell.workload), no_wrap=True, overflow="ellipsis", width=PROGRAM_WIDTH - 2)
-    unit = metric_named(cells[0].metric).unit
-    for treatment in analysis.treatments:
-        row = []
-        for cell in cells:
-            summary = next((s for s in cell.summaries if s.treatment == treatment), None)
-            star = "*" if summary and summary.among_best else ""
-            found = next((c for c in cell.comparisons if c.treatment == treatment), None)
-            if summary is None:
-                row.append(Text("failed", style="red"))
-            elif treatment == analysis.baseline:
-                row.append(Text(format_value(summary.mean, unit) + star))
-            elif found is None:
-                row.append(Text(format_value(summary.mean, unit)))
-            else:
-                row.append(_mark(found, _short(found), star))
-        table.add_row(Text(treatment), *row)
-    console.print(table)
+def _lines(console: Console, lines: list[str]) -> None:
+    if lines:
+        console.print()
+    for line in lines:
+        console.print(Text(plain(line)), no_wrap=True, overflow="crop", crop=True)
 
 
-def _short(c: Comparison) -> str:
-    """`0.91±1%`: the ratio and half of its interval in percent."""
-    text = f"{c.interval.ratio:.2f}" if c.interval.ratio < 10 else ratio(c.interval.ratio)
-    if not bounded(c.interval):
-        return text
-    half = (c.interval.high - c.interval.low) / 2 / c.interval.ratio
-    return f"{text}±{half * 100:.1f}%" if half < 0.0995 else f"{text}±{half * 100:.0f}%"
-
-
-def _failures(console: Console, analysis: Analysis) -> None:
-    if not analysis.failures:
-        return
-    console.print()
-    _paragraph(console, Text("Failures: these allocators are not measured on these programs", style="bold red"))
-    for failure in analysis.failures:
-        _paragraph(
-            console,
-            Text(
-                f"  {failure.treatment} on {failure.workload}: {failure.failed} of {failure.attempted} trials, "
-                f"{failure.kind}: {failure.reason}"
-            ),
-            indent=4,
-        )
-
-
-def _control(console: Console, analysis: Analysis) -> None:
-    control = analysis.control
-    noise = percent(control.noise) if control.noise == control.noise else "unknown"
-    if not control.checked:
-        _paragraph(console, Text("A/A control: none was measured."))
-    elif control.clean:
-        _paragraph(
-            console,
-            Text(
-                f"A/A control: {analysis.baseline} does not differ from itself in {control.checked} checks. "
-                f"Noise of one trial's wall time: {noise} (median over programs)."
-            ),
-        )
-    else:
-        where = "; ".join(f"{w} in {metric_named(m).title}" for w, m in control.differs)
-        _paragraph(
-            console,
-            Text(
-                f"A/A control: {analysis.baseline} DIFFERS from itself on {where}: something else than the allocator "
-                "decides here. See heapyard doctor.",
-                style="bold red",
-            ),
-        )
-
-
-def _table() -> Table:
-    return Table(box=None, show_header=True, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)
-
-
-def _paragraph(console: Console, text: Text, indent: int = 0) -> None:
-    """Text folded at 100 columns at most, continued with an indent."""
-    width = min(console.width, 100)
-    lines: Iterable[Text] = text.wrap(console, width - indent) if len(text) > width else [text]
-    for i, line in enumerate(lines):
+def _paragraph(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
+    """Text folded at WIDEST_TEXT columns at most, continued with an indent."""
+    styled = Text(plain(text), style=style)
+    width = min(console.width, WIDEST_TEXT)
+    for i, line in enumerate(styled.wrap(console, width - indent) if len(styled) > width else [styled]):
         line.rstrip()
-        console.print(Text(" " * indent) + line if i and indent else line, no_wrap=True)
+        shown: RenderableType = Text(" " * indent) + line if i and indent else line
+        console.print(shown, no_wrap=True)

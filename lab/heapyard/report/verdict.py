@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from ..model.analysis import Analysis, Comparison, Overall
+from collections import Counter
+
+from ..model.analysis import Analysis, Comparison, Overall, Verdict
 from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
-from .words import bounded, phrase
-
-
-FEASIBLE = 300  # blocks that a person might wait for
+from .words import bounded, listed, metric_named, phrase
 
 
 def verdict(analysis: Analysis) -> str:
-    """One sentence (two where a warning must come first) that says what was found and how sure it is. O(treatments)."""
-    warning = ""
-    if analysis.control.differs:
-        warning = f"Do not trust this yet: {analysis.baseline} differs from itself in the A/A control. "
+    """One sentence (two where a warning must come first): what was found and how sure it is. O(treatments x cells)."""
     time, memory = analysis.over_all(PRIMARY_TIME), analysis.over_all(PRIMARY_MEMORY)
     if time is None or not time.comparisons:
-        return warning + _without_comparison(analysis)
-    return warning + _best(analysis, time, memory)
+        return _warning(analysis) + _without_comparison(analysis)
+    return _warning(analysis) + _best(analysis, time, memory)
+
+
+def _warning(analysis: Analysis) -> str:
+    if analysis.control.clean:
+        return ""
+    where = listed([f"{metric_named(metric).title} of {workload}" for workload, metric in analysis.control.differs], 2)
+    return f"Do not trust this yet: {analysis.baseline} differs from itself in the A/A control ({where}). "
 
 
 def _without_comparison(analysis: Analysis) -> str:
@@ -34,48 +37,53 @@ def _without_comparison(analysis: Analysis) -> str:
 
 def _best(analysis: Analysis, time: Overall, memory: Overall | None) -> str:
     base, where = analysis.baseline, _where(time)
+    by_time = {c.treatment: c for c in time.comparisons}
     by_memory = {c.treatment: c for c in memory.comparisons} if memory else {}
     if not any(bounded(c.interval) for c in time.comparisons):
         return f"One block shows values but no uncertainty; measure more blocks to compare with {base}{where}."
-    good = [c for c in time.comparisons if c.verdict == "better"]
+    fast = [c for c in by_time.values() if c.verdict == "better"]
     lean = [c for c in by_memory.values() if c.verdict == "better"]
-    if not good and not lean:
+    if not fast and not lean:
         return _none_better(analysis, time, memory, where)
-    both = [c for c in good if (m := by_memory.get(c.treatment)) and m.verdict == "better"]
-    chosen = min(both or good or lean, key=lambda c: c.interval.ratio)
-    parts = []
-    if (t := next((c for c in time.comparisons if c.treatment == chosen.treatment), None)) is not None:
-        parts.append(_time(t))
-    if (m := by_memory.get(chosen.treatment)) is not None:
-        parts.append(_memory(m))
-    rivals = [p.treatment for p in analysis.pareto if p.on_front and p.treatment != chosen.treatment]
-    return f"{chosen.treatment}: {' and '.join(parts)} than {base}{where}; {_rest(analysis, chosen, rivals)}."
+    both = [c for c in fast if (m := by_memory.get(c.treatment)) and m.verdict == "better"]
+    chosen = min(both or fast or lean, key=lambda c: c.interval.ratio).treatment
+    found = _gain(by_time.get(chosen), by_memory.get(chosen), f"{base}{where}")
+    return f"{chosen}: {found}; {_rest(analysis, chosen)}."
 
 
-def _time(c: Comparison) -> str:
-    if c.verdict in ("better", "worse"):
-        return phrase(c, "faster", "slower")
-    return "as fast" if c.verdict == "equivalent" else f"time undecided ({phrase(c, 'less', 'more')})"
+def _gain(time: Comparison | None, memory: Comparison | None, base: str) -> str:
+    """What an allocator that is better in time, memory or both gains and pays; the better side first."""
+    if time is not None and time.verdict == "better":
+        first, second, words = phrase(time, "faster", "slower"), memory, ("less memory", "more memory")
+        equal, open_ = "with the same memory within the margin", "its memory is undecided"
+    else:
+        assert memory is not None, "something is better"
+        first, second, words = phrase(memory, "less memory", "more memory"), time, ("faster", "slower")
+        equal, open_ = "and as fast within the margin", "its time is undecided"
+    if second is None:
+        return f"{first} than {base}"
+    match second.verdict:
+        case "better" | "worse":
+            link = "and" if second.verdict == "better" else "but"
+            return f"{first} {link} {phrase(second, *words)} than {base}"
+        case "equivalent":
+            return f"{first} than {base} {equal}"
+        case _:
+            return f"{first} than {base}, {open_} ({phrase(second, *words)})"
 
 
-def _memory(c: Comparison) -> str:
-    if c.verdict in ("better", "worse"):
-        return phrase(c, "less memory", "more memory")
-    return "the same memory" if c.verdict == "equivalent" else f"memory undecided ({phrase(c, 'less', 'more')})"
-
-
-def _rest(analysis: Analysis, chosen: Comparison, rivals: list[str]) -> str:
-    beaten = [p for p in analysis.pareto if p.treatment == chosen.treatment and not p.on_front]
-    if beaten:
-        return f"others are ahead in both: see {', '.join(rivals[:3])}"
-    others = [r for r in rivals if r != analysis.baseline]
+def _rest(analysis: Analysis, chosen: str) -> str:
+    """How the others stand to the chosen one, by point estimates in time and memory together."""
+    front = [p.treatment for p in analysis.pareto if p.on_front]
+    rivals = [t for t in front if t != chosen]
+    if front and chosen not in front:
+        return f"ahead in both, if not beyond doubt: {listed(rivals)}"
     if not rivals:
         return "no allocator is better in time or in memory"
+    others = [t for t in rivals if t != analysis.baseline]
     if not others:
-        return f"no allocator is better in both, though {analysis.baseline} is ahead in one"
-    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-    trade = "trades" if len(others) == 1 else "trade"
-    return f"no allocator is better in both; {', '.join(others[:3])}{more} {trade} one for the other"
+        return "no allocator is better in both"
+    return f"no allocator is better in both; {listed(others)} {'trades' if len(others) == 1 else 'trade'} one for the other"
 
 
 def _none_better(analysis: Analysis, time: Overall, memory: Overall | None, where: str) -> str:
@@ -83,21 +91,40 @@ def _none_better(analysis: Analysis, time: Overall, memory: Overall | None, wher
     every = [*time.comparisons, *(memory.comparisons if memory else ())]
     if all(c.verdict == "equivalent" for c in every):
         return f"No allocator differs from {base} by more than the margin{where}: there is no reason to switch."
-    if all(c.verdict in ("worse", "equivalent") for c in every):
+    open_ = list(dict.fromkeys(c.treatment for c in every if c.verdict == "undecided"))
+    if not open_:
         return f"Stay with {base}: no allocator is better in time or in memory{where}."
-    open_ = [c for c in every if c.verdict == "undecided"]
+    total = len(time.comparisons)
+    who = ", ".join(open_) if len(open_) <= 3 else f"{len(open_)} of {total}"
+    hint = _blocks(analysis, time) if len(time.workloads) == 1 else _single_programs(analysis)
+    return f"No allocator is shown to be better than {base}{where}; undecided: {who}{hint}."
+
+
+def _blocks(analysis: Analysis, time: Overall) -> str:
+    """How many further blocks would settle all that is open on the one program."""
     more = [
-        cell.blocks_to_decide
-        for c in analysis.cells
-        if c.metric in (PRIMARY_TIME, PRIMARY_MEMORY)
-        for cell in c.comparisons
-        if cell.blocks_to_decide
+        c.blocks_to_decide
+        for cell in analysis.cells
+        if cell.metric in (PRIMARY_TIME, PRIMARY_MEMORY) and cell.workload in time.workloads
+        for c in cell.comparisons
+        if c.blocks_to_decide
     ]
-    advice = ""
-    if more:
-        advice = f"; about {max(more)} more blocks would decide" if max(more) <= FEASIBLE else "; this machine is too noisy to decide soon"
-    names = ", ".join(dict.fromkeys(c.treatment for c in open_))
-    return f"No allocator is shown to be better than {base}{where}; undecided: {names}{advice}."
+    return f"; about {max(more)} more {'block' if max(more) == 1 else 'blocks'} would decide" if more else ""
+
+
+def _single_programs(analysis: Analysis) -> str:
+    """Who does best on single programs, where the mean over all of them is open."""
+    counts: dict[str, Counter[Verdict]] = {}
+    for cell in analysis.cells:
+        if cell.metric == PRIMARY_TIME:
+            for c in cell.comparisons:
+                counts.setdefault(c.treatment, Counter())[c.verdict] += 1
+    best = max(counts, key=lambda t: counts[t]["better"] - counts[t]["worse"], default="")
+    if not best or counts[best]["better"] <= counts[best]["worse"]:
+        return ""
+    found = counts[best]
+    slower = f"slower on {found['worse']}" if found["worse"] else "slower on none"
+    return f"; {best} is faster on {found['better']} of {found.total()} programs and {slower}"
 
 
 def _where(overall: Overall) -> str:

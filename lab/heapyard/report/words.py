@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..model.analysis import Comparison, Interval, Verdict
 from ..model.metrics import METRICS, Metric
@@ -52,19 +53,22 @@ def change(value: float) -> str:
 
 
 def plus_minus(interval: Interval) -> str:
-    """`3.1 % ± 0.7 %` when the interval is even about the estimate, else `3.1 % (2.2 to 4.3 %)`; of |change|."""
+    """`3.1 % ± 0.7 %` when the interval is even about the estimate, else `3.1 % (2.2 % to 4.3 %)`; of |change|.
+
+    Both numbers have the same decimals, as many as the half-width deserves: `12 % ± 1 %`, `36.9 % ± 0.6 %`.
+    """
     middle = abs(interval.ratio - 1)
-    text = percent(middle)
     if not bounded(interval):
-        return text
+        return percent(middle)
     below, above = interval.ratio - interval.low, interval.high - interval.ratio
     widest = max(below, above)
     if abs(above - below) <= 0.25 * widest or widest < 0.0005:
-        return f"{text} ± {percent(widest)}"
+        decimals = 0 if widest >= 0.0995 or (widest >= 0.0095 and middle >= 0.0995) else 1
+        return f"{middle * 100:.{decimals}f} % ± {widest * 100:.{decimals}f} %"
     ends = sorted((abs(interval.low - 1), abs(interval.high - 1)))
     if (interval.low - 1) * (interval.high - 1) < 0:
-        return f"{text} ({change(interval.low)} to {change(interval.high)})"
-    return f"{text} ({percent(ends[0])} to {percent(ends[1])})"
+        return f"{percent(middle)} ({change(interval.low)} to {change(interval.high)})"
+    return f"{percent(middle)} ({percent(ends[0])} to {percent(ends[1])})"
 
 
 def interval_text(interval: Interval) -> str:
@@ -87,3 +91,15 @@ def phrase(comparison: Comparison, less: str, more: str) -> str:
     """`3.1 % ± 0.7 % faster`: the change with the word for its direction."""
     word = less if comparison.interval.ratio < 1 else more
     return f"{plus_minus(comparison.interval)} {word}"
+
+
+def plain(text: str) -> str:
+    """Text of others, made safe for a terminal: nothing in it can move the cursor or change colours."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """`a, b and c`; of more than `most` the first ones and how many others."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

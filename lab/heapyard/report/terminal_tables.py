@@ -1,0 +1,159 @@
+"""The tables of the terminal answer, made to fit a number of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+from ..model.analysis import Cell, Comparison
+from ..model.units import format_value
+from .standings import Standing
+from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, metric_named, plain, ratio
+
+STYLES = {"better": "green", "worse": "red", "equivalent": "", "undecided": "dim"}
+NAME_WIDTH = 25  # of an allocator, at most
+LEAST_NAME = 20  # where a little less makes one table of two
+GAP = 2
+
+
+def overall_table(rows: Sequence[Standing], metrics: Sequence[str], width: int) -> Table:
+    """One row per allocator, per metric a mark and the ratio with its interval."""
+    table = _table()
+    names = [row.treatment + (" !" if row.failed_on else "") for row in rows]
+    table.add_column("allocator", width=_name_width(names, width, 25 * len(metrics)), no_wrap=True, overflow="ellipsis")
+    for metric in metrics:
+        table.add_column(f"   {metric_named(metric).title}", no_wrap=True, overflow="ellipsis")
+    for row, name in zip(rows, names, strict=True):
+        shown = []
+        for metric in metrics:
+            place = row.places[metric]
+            star = "*" if place.best else " "
+            if row.is_baseline:
+                shown.append(Text(f" {star} 1"))
+            elif place.comparison is None:
+                shown.append(Text("   not everywhere", style="dim"))
+            else:
+                c = place.comparison
+                mark = f"{VERDICT_SIGNS[c.verdict]}{star}"
+                shown.append(Text(f"{mark} {interval_text(c.interval)}", style=STYLES[c.verdict]))
+        table.add_row(Text(plain(name), style="bold" if row.is_baseline else ""), *shown)
+    return table
+
+
+def cell_table(cell: Cell, order: Sequence[str], baseline: str, width: int) -> Table:
+    """All there is to say of one program and metric: mean, ratio, verdict in words, letters."""
+    unit = metric_named(cell.metric).unit
+    summaries = {s.treatment: s for s in cell.summaries}
+    found = {c.treatment: c for c in cell.comparisons}
+    table = _table()
+    table.add_column("allocator", width=_name_width(order, width, 52), no_wrap=True, overflow="ellipsis")
+    table.add_column("mean", justify="right", no_wrap=True)
+    for heading in ("ratio", "verdict", "letters"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+    for treatment in order:
+        name = Text(plain(treatment), style="bold" if treatment == baseline else "")
+        if (summary := summaries.get(treatment)) is None:
+            table.add_row(name, Text("failed", style="red"), "", "", "")
+            continue
+        star = "*" if summary.among_best else ""
+        mean = format_value(summary.mean, unit)
+        if (c := found.get(treatment)) is None:
+            table.add_row(name, mean, f"1 {star}", "baseline" if treatment == baseline else "", summary.letters)
+        else:
+            verdict = f"{VERDICT_SIGNS[c.verdict]} {VERDICT_WORDS[c.verdict]}"
+            style = STYLES[c.verdict]
+            table.add_row(
+                name, mean, f"{interval_text(c.interval)} {star}", Text(verdict, style=style), summary.letters
+            )
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A way to write a ratio in a grid: how wide, how, and what the heading says of it."""
+
+    width: int
+    show: Callable[[Comparison], str]
+    heading: str
+
+
+def _half(c: Comparison) -> str:
+    """`0.91±1.2%`: the ratio and half of its interval in percent of it."""
+    if not bounded(c.interval):
+        return _bare(c)
+    half = (c.interval.high - c.interval.low) / 2 / c.interval.ratio
+    return f"{_bare(c)}±{half * 100:.1f}%" if half < 0.0995 else f"{_bare(c)}±{half * 100:.0f}%"
+
+
+def _bare(c: Comparison) -> str:
+    return f"{c.interval.ratio:.2f}" if c.interval.ratio < 10 else ratio(c.interval.ratio)
+
+
+_FORMS = (
+    _Form(23, lambda c: interval_text(c.interval), " with 95 % interval"),
+    _Form(12, _half, " ± half of its 95 % interval"),
+    _Form(6, _bare, ""),
+)
+
+
+def grids(cells: Sequence[Cell], order: Sequence[str], baseline: str, width: int) -> tuple[list[Table], str]:
+    """Allocators down, programs across, and what the heading says: with intervals where they fit, else ratios alone.
+
+    If even those are too wide for one table there are several of about equal size.
+    """
+    names = _name_width(order, width, width // 2)
+    form = next((f for f in _FORMS if names + sum(_column(c, f) + 1 for c in cells) <= width), _FORMS[-1])
+    left = width - sum(_column(c, form) + 1 for c in cells)
+    names = min(names, left) if left >= LEAST_NAME else names
+    each = max(1, (width - names) // (max(_column(c, form) for c in cells) + 1))
+    count = -(-len(cells) // each)
+    size = -(-len(cells) // count)
+    if names + sum(_column(c, form) + 1 for c in cells) <= width:
+        size = len(cells)
+    parts = [cells[i : i + size] for i in range(0, len(cells), size)]
+    return [_grid(part, order, baseline, names, form) for part in parts], form.heading
+
+
+def _column(cell: Cell, form: _Form) -> int:
+    return max(form.width, min(len(cell.workload), 9))
+
+
+def _grid(cells: Sequence[Cell], order: Sequence[str], baseline: str, names: int, form: _Form) -> Table:
+    table = Table(box=None, show_header=True, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("", width=names - 1, no_wrap=True, overflow="ellipsis")
+    for cell in cells:
+        width = _column(cell, form)
+        table.add_column(Text(plain(cell.workload).rjust(width)), width=width, no_wrap=True, overflow="ellipsis")
+    for treatment in order:
+        # Padded here: a table that justifies to the right would drop the blank where a mark has no star.
+        row = [_entry(cell, treatment, form) for cell in cells]
+        for text, cell in zip(row, cells, strict=True):
+            text.pad_left(max(0, _column(cell, form) - len(text)))
+        table.add_row(Text(plain(treatment), style="bold" if treatment == baseline else ""), *row)
+    return table
+
+
+def _entry(cell: Cell, treatment: str, form: _Form) -> Text:
+    summary = next((s for s in cell.summaries if s.treatment == treatment), None)
+    if summary is None:
+        return Text("failed", style="red")
+    star = "*" if summary.among_best else " "
+    wide = form.width > 10
+    found = next((c for c in cell.comparisons if c.treatment == treatment), None)
+    if found is None:
+        return Text(f"{format_value(summary.mean, metric_named(cell.metric).unit) if wide else '1.00'} {star}")
+    mark = f"{form.show(found)}{' ' if wide else ''}{VERDICT_SIGNS[found.verdict]}{star}"
+    return Text(mark, style=STYLES[found.verdict])
+
+
+def _name_width(names: Sequence[str], width: int, rest: int) -> int:
+    """Columns for the names of allocators when everything beside them takes `rest`."""
+    longest = max(len(n) for n in ("allocator", *names))
+    return max(8, min(longest + 1, NAME_WIDTH, width - rest - GAP))
+
+
+def _table() -> Table:
+    return Table(box=None, show_header=True, header_style="bold", padding=(0, GAP, 0, 0), pad_edge=False)
