@@ -131,6 +131,13 @@ def test_a_phone_needs_no_sideways_scrolling(chromium: Any, page_file: Path, sch
     )
     if scripts:
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        # What is drawn needs no scrolling either: no picture is wider than its place.
+        cut = page.locator(".live").evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")
+        assert max(cut) <= 0
+        legend = page.locator("[data-figure=forest] .live .role-legend-label text").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect().right)"
+        )
+        assert legend and max(legend) <= PHONE["width"]
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     else:

@@ -23,7 +23,7 @@ def forest(programs: Sequence[str], order: Sequence[str], shape: str) -> Spec:
     y = {"field": "treatment", "type": "nominal", "sort": list(order), "title": None,
          "axis": {"grid": True, "gridDash": [1, 3], "ticks": False, "domain": False, "labelPadding": 6}}  # fmt: skip
     used = {"field": "verdict", "type": "nominal"}
-    legend = {"columns": 5 if shape == WIDE else 2}
+    legend = {"columns": 5 if shape == WIDE else 1}
     tooltip = [{"field": "program"}, {"field": "treatment", "title": "allocator"}, {"field": "label", "title": "ratio"},
                {"field": "verdict"}]  # fmt: skip
     colour = {**used, "legend": legend, "scale": {"domain": VERDICTS, "range": VERDICT_COLOURS}}
