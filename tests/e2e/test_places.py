@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from e2e_yard import PATIENCE, one_sentence, program
+from e2e_yard import PATIENCE, one_sentence, program, shim
 
 FAILED = 4
 UNSHARE = ["unshare", "--user", "--map-root-user", "--mount"] if os.geteuid() else ["unshare", "--mount"]
@@ -175,9 +175,11 @@ def test_progress_fits_eighty_columns(yard):
     assert "glibc" in ESCAPE.sub("", text)
 
 
-def test_no_color_means_no_colour(measured):
-    assert COLOUR.search(on_terminal(measured, 80, "show", "last")), "there is colour to leave out"
-    assert not COLOUR.search(on_terminal(measured, 80, "show", "last", NO_COLOR="1"))
+def test_no_color_means_no_colour(yard):
+    """Of an experiment with a failure to show, which is red where there is colour."""
+    assert yard.compare(program("mallocs"), 3000, 100, own={"faulty": shim("enomem")}, blocks=2).returncode == 0
+    assert COLOUR.search(on_terminal(yard, 80, "show", "last")), "there is colour to leave out"
+    assert not COLOUR.search(on_terminal(yard, 80, "show", "last", NO_COLOR="1"))
 
 
 def test_without_a_terminal_there_are_plain_lines(yard):
