@@ -173,6 +173,14 @@ def test_repetitions_are_capped_and_the_rest_is_noted(tmp_path: Path) -> None:
     assert counted_blocks(record, "one") == 5
 
 
+def test_a_lasting_disturbance_cannot_eat_the_budget_of_a_large_plan(tmp_path: Path) -> None:
+    """The share of repeated blocks is taken of what was done, not of the many blocks that a noisy pilot asks for."""
+    made = experiment(programs=("one",), pilot_blocks=6, max_blocks=200)
+    record = run(tmp_path, made, FakeLaunch(noise=0.3, trips=10_000, stop_after=60))
+    assert counted_blocks(record, "one") > 10
+    assert len(events(record, kinds.REPEATED)) <= 4
+
+
 def test_a_treatment_that_keeps_failing_is_dropped_there_and_only_there(tmp_path: Path) -> None:
     launch = FakeLaunch(faults={("one", "swift"): {"failure": "signal", "reason": "it was killed by SIGSEGV"}})
     record = run(tmp_path, experiment(blocks=6), launch)

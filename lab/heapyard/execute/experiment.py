@@ -275,7 +275,7 @@ class _Loop:
         )
 
     def _may_repeat(self) -> bool:
-        return self.tally.tripped_blocks <= math.ceil(self.settings.redo_limit * self.plan.first_attempts)
+        return self.tally.tripped_blocks <= math.ceil(self.settings.redo_limit * self.plan.certain)
 
     # --- how it stands
 

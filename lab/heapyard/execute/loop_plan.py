@@ -79,8 +79,11 @@ class Plan:
         return self.count("done", "planned", "started")
 
     @property
-    def first_attempts(self) -> int:
-        return sum(block.attempt == 0 and block.stage != WARM_UP for block, _ in self._blocks.values())
+    def certain(self) -> int:
+        """Blocks that the share of repeated ones is taken of: the first stage, or what is done if that is more. What a second
+        stage plans may be far more than the budget ever lets it run."""
+        first = PILOT if any(self.of(PILOT)) else MAIN
+        return max(sum(block.attempt == 0 for block in self.of(first)), self.done)
 
     def _add(self, blocks: list[Block]) -> None:
         if blocks:
