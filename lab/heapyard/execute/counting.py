@@ -1,4 +1,4 @@
-"""Counts that would disturb a measurement, taken in launches of their own: system calls by strace, instructions by valgrind."""
+"""Counts that would disturb a measurement, in separate launches: system calls by strace, instructions by valgrind."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ SLOWDOWN = 100  # valgrind's, at worst: the time limit of a counting launch is s
 
 
 def count_syscalls(program: Program, treatment: Treatment, settings: Settings, folder: Path) -> dict[str, float]:
-    """Calls of mmap, munmap, madvise and brk by the whole tree, as `<name>_calls`. One launch under strace; HeapyardError if
-    it fails, SetupError without strace. The table counts what the kernel was asked, the dynamic linker's calls included."""
+    """Calls of mmap, munmap, madvise and brk by the whole tree, as `<name>_calls`, in one launch under strace.
+
+    The table counts what the kernel was asked, the dynamic linker's calls included. HeapyardError if the launch fails,
+    SetupError without strace.
+    """
     tool = _tool("strace")
     scene = set_scene(folder, program)
     table = scene.lab / "strace"
@@ -46,8 +49,10 @@ def count_syscalls(program: Program, treatment: Treatment, settings: Settings, f
 
 
 def count_instructions(program: Program, treatment: Treatment, settings: Settings, folder: Path) -> dict[str, float]:
-    """Instructions in user space of the whole tree, as `instructions`. One launch under valgrind, 30 to 100 times slower than
-    the program; the C library's and the program's own instructions are included."""
+    """Instructions in user space of the whole tree, as `instructions`, in one launch under valgrind.
+
+    30 to 100 times slower than the program; the C library's and the program's own instructions are included.
+    """
     tool = _tool("valgrind")
     scene = set_scene(folder, program)
     logs = scene.lab / "valgrind.%p"

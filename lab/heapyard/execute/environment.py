@@ -76,7 +76,7 @@ def snapshot(root: Path = Path("/")) -> dict[str, object]:
     found["limits"] = {name: resource.getrlimit(number)[0] for name, number in _LIMITS.items()}
     found["tunables"] = {n: v for n, v in sorted(os.environ.items()) if n.startswith(TUNABLES)}
     found["environment_bytes"] = sum(len(n) + len(v) + 2 for n, v in os.environ.items())
-    found["counters"] = read_guards(root / "proc", root / "sys/fs/cgroup")
+    found["counters"] = read_guards(root)
     return found
 
 

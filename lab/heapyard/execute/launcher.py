@@ -13,10 +13,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..model import places
 from ..model.errors import SetupError
+from .orphans import adopt_orphans, end_orphans
 
 WATCH = 0.1  # seconds between looks at the stop event; a trial's own end is waited for in the kernel
 PATIENCE = 10.0  # seconds the launcher is given to end its tree before it is killed itself
@@ -57,6 +58,8 @@ class Launch:
             repr(self.timeout),
             "--interval",
             repr(self.interval),
+            "--parent",
+            str(os.getpid()),
         ]
         words += ["--stdin", str(self.stdin)] if self.stdin else []
         words += ["--argv0", self.argv0] if self.argv0 else []
@@ -78,8 +81,11 @@ def launcher() -> Path:
 class Running:
     """A launcher at work. Always ended: by itself, by `end`, or with us (the kernel tells it when its parent dies)."""
 
+    at_work: ClassVar[set[int]] = set()
+
     def __init__(self, launch: Launch):
         self.launch = launch
+        adopt_orphans()
         # A session of its own: Ctrl-C reaches the lab, which decides. Its errors are one sentence, if any.
         self.process = subprocess.Popen(
             launch.argv(),
@@ -89,6 +95,7 @@ class Running:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        self.at_work.add(self.process.pid)
         self._pidfd = os.pidfd_open(self.process.pid)
 
     def wait(self, seconds: float | None = None, stop: threading.Event | None = None) -> bool:
@@ -114,9 +121,12 @@ class Running:
                 self.process.kill()
 
     def result(self) -> tuple[dict[str, Any], str]:
-        """(the launcher's JSON object, "") or ({}, one sentence) when it gave none."""
+        """(the launcher's JSON object, "") or ({}, one sentence) when it gave none. Waits for it; called once."""
         complaint = self.process.communicate()[1].decode(errors="replace").strip()
         os.close(self._pidfd)
+        self.at_work.discard(self.process.pid)
+        if self.process.returncode < 0:
+            end_orphans(self.at_work)  # it was killed: its tree is ours now
         try:
             found = json.loads(self.launch.json.read_bytes())
             return (found, "") if isinstance(found, dict) else ({}, "the launcher wrote no object")

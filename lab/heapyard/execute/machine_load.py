@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from ..model.units import format_duration
+from .control_groups import quota_folders
 from .guards import OTHERS_LIMIT, STEAL_LIMIT
 from .machine_files import Files
 from .machine_finding import Finding
@@ -134,18 +135,6 @@ def swapping(before: _Look, after: _Look) -> Finding:
         "end what holds memory",
         "ps -eo rss,pid,args --sort=-rss | head",
     )
-
-
-def quota_folders(files: Files) -> list[str]:
-    """The folders with cpu.stat of this process's cgroup and of all above it, of version 2 and 1."""
-    found = []
-    for line in (files.text("proc/self/cgroup") or "").splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0" or "cpu" in controllers.split(","):
-            mount = "sys/fs/cgroup" if number == "0" else "sys/fs/cgroup/cpu"
-            parts = path.strip("/").split("/") if path.strip("/") else []
-            found += ["/".join([mount, *parts[:depth]]) for depth in range(len(parts), -1, -1)]
-    return [folder for folder in found if files.text(f"{folder}/cpu.stat") is not None]
 
 
 def quota(files: Files, folders: list[str], before: _Look, after: _Look) -> Finding:

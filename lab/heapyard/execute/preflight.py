@@ -1,4 +1,4 @@
-"""What is checked before the first trial, so that a hopeless request costs a second and one sentence, not an experiment."""
+"""What is checked before the first trial: a hopeless request costs a second and one sentence, not an experiment."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PROBE_SECONDS = 20.0  # a library that keeps /bin/true busy for longer hangs
 def check(treatments: Iterable[Treatment], settings: Settings) -> None:
     """UsageError for the first treatment that cannot work here, SetupError when a native part is missing.
 
-    Each distinct library is loaded once into /bin/true: what does not load there, crashes there, or does not serve malloc there
-    needs no experiment. About 10 ms per library.
+    Each distinct library is loaded once into /bin/true: what does not load there, crashes there, or does not serve
+    malloc there needs no experiment. About 10 ms per library.
     """
     launcher()
     if not places.native(WITNESS).exists():

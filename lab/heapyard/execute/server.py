@@ -1,4 +1,4 @@
-"""A program that serves: waiting until it is ready, running its client without the injected library, and stopping it."""
+"""A program that serves: waiting until it is ready, running its client without the library, and stopping it."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from signal import Signals
@@ -20,6 +21,7 @@ from .server import serve
 from .trial_environment import Scene, additions, cpus_of, plain_environment, set_scene
 from .witness import objection, provider_of, read_testimonies
 
+_ENOUGH = 64 << 10  # bytes from either end of standard error
 _DIRECT = ("user", "sys", "peak_rss", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 
 
@@ -34,9 +36,10 @@ def run_trial(
 ) -> TrialOutcome:
     """Launch `program` once under `treatment` and measure it and every process it starts.
 
-    `folder` exists, is empty, and belongs to this trial. `pad`: bytes of environment padding. Never raises for what the program
-    does: a crash, a wrong answer or a library that did not serve it is an outcome of status "failed" with its reason. When `stop`
-    is set the tree is ended and the status is "interrupted". Adds about 3 ms to the program's own time.
+    `folder` exists, is empty, and belongs to this trial. `pad`: bytes of environment padding. Never raises for what the
+    program does: a crash, a wrong answer or a library that did not serve it is an outcome of status "failed" with its
+    reason. When `stop` is set the tree is ended and the status is "interrupted". Takes a few milliseconds longer than
+    the program.
     """
     scene = set_scene(folder, program)
     launch = prepare_launch(program, treatment, settings, scene, pad=pad)
@@ -77,10 +80,12 @@ def run_trial(
     answer = "" if kind else answer_digest(program, launch, scene)
     if not kind and program.answer.output == "same" and answer != program.answer.digest:
         kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
-    metrics = measures(found, client.wall if client else None) if found.get("status") == "exited" else {}
+    wall = client.wall if client else None
+    metrics = measures(found, wall, {t.pid for t in testimonies}) if found.get("status") == "exited" else {}
     series = [(s[0], int(s[1]), int(s[2])) for s in found.get("samples", [])]
     if kind:
-        return replace(base, status="failed", failure=kind, reason=reason, metrics=metrics, series=series)  # type: ignore[arg-type]
+        failed = {"status": "failed", "failure": kind, "reason": reason}
+        return replace(base, **failed, metrics=metrics, series=series)  # type: ignore[arg-type]
     return replace(base, metrics=metrics, series=series, answer=answer)
 
 
@@ -104,16 +109,21 @@ def prepare_launch(program: Program, treatment: Treatment, settings: Settings, s
     )
 
 
-def measures(found: dict[str, Any], client_wall: float | None) -> dict[str, float]:
-    """The launcher's object as metrics of model.metrics. For a server the client's wall time stands for its own."""
+def measures(found: dict[str, Any], client_wall: float | None, testified: Collection[int] = ()) -> dict[str, float]:
+    """The launcher's object as metrics of model.metrics. For a server the client's wall time stands for its own.
+
+    `testified`: processes the witness knows; most of a build's are gone before anyone looks. What nobody saw is absent.
+    """
     samples = found["samples"]
     wall = found["wall"]
     mean_rss, mean_pss, gap = averages(samples, wall, found["peak_rss"])
     metrics = {"wall": wall if client_wall is None else client_wall, "cpu": found["user"] + found["sys"]}
     metrics |= {name: float(found[name]) for name in _DIRECT}
     metrics["tree_peak_rss"] = float(max([found["peak_rss"], *(s[1] for s in samples)]))
-    metrics |= {"mean_rss": mean_rss, "sample_gap": gap, "processes": float(len(found["processes"]))}
-    metrics["maps"] = float(max((p["maps"] for p in found["processes"]), default=0))
+    metrics |= {"mean_rss": mean_rss, "sample_gap": gap}
+    metrics["processes"] = float(len({found["pid"], *(p["pid"] for p in found["processes"]), *testified}))
+    if maps := max((p["maps"] for p in found["processes"]), default=0):
+        metrics["maps"] = float(maps)
     if mean_pss is not None:
         metrics["mean_pss"] = mean_pss
     if "instructions" in found:
@@ -152,7 +162,7 @@ def _verdict(
 
 
 def answer_digest(program: Program, launch: Launch, scene: Scene) -> str:
-    """sha256 over standard output and the answer's files, each with its name and length; "" when the output is ignored."""
+    """sha256 over standard output and the answer's files, each with its name; "" when the output is ignored."""
     if program.answer.output == "ignore":
         return ""
     total = hashlib.sha256()
@@ -175,7 +185,14 @@ def _shown(program: Program, treatment: Treatment, scene: Scene) -> dict[str, st
 
 
 def _text(path: Path) -> str:
+    """The file's text; of a long one the beginning, where the dynamic linker speaks, and the end."""
     try:
-        return path.read_text(errors="replace")
+        with path.open("rb") as file:
+            text = file.read(_ENOUGH)
+            rest = os.fstat(file.fileno()).st_size - _ENOUGH
+            if rest > 0:
+                file.seek(-min(rest, _ENOUGH), os.SEEK_END)
+                text += file.read()
     except OSError:
         return ""
+    return text.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The environment and the command of one launch: minimal or the user's own, the injected library, padding, placeholders."""
+"""The environment and the command of one launch: the injected library, options, padding, placeholders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS = ("HEAPYARD_ROOT", "HEAPYARD_STATE")  # set by the launcher script for th
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where one trial happens: `dir` is {dir}, `lab` holds what the lab writes about it; `port` is 0 unless it serves."""
+    """Where one trial happens: `dir` is {dir}, `lab` holds what the lab writes; `port` is 0 unless it serves."""
 
     dir: Path
     lab: Path

@@ -1,4 +1,4 @@
-"""Proof that the intended library served malloc: what the witness wrote in each process, held against what was wanted."""
+"""Proof that the intended library served malloc: what the witness wrote, held against what was wanted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog.elf import NotElfError, elf_facts
-from ..model import places
 from ..model.allocator import Allocator
 
-LAUNCHER = str(places.native("trial"))  # what a process of ours is before its exec
-LOADED_AFTER = 0.1  # seconds after a process was first seen by which its libraries are surely loaded
+LOADED_AFTER = 0.1  # seconds after a program was first seen by which its libraries are surely loaded
 TOGETHER = ("malloc", "calloc", "realloc", "free")  # served by one object, or blocks cross between heaps
 _CPLUSPLUS = ("libstdc++.so", "libc++.so", "libc++abi.so")  # their operator new calls malloc, wherever that is
 
@@ -68,7 +66,8 @@ def objection(
 ) -> str:
     """One sentence on why the library did not serve the whole tree, "" when it did.
 
-    `processes` are the launcher's (pid, executable, looks, mapped, mappings_seen_at). O(processes + testimonies).
+    `processes` are the programs the launcher saw: (pid, name, executable, looks, mapped, mappings_seen_at).
+    O(processes + testimonies).
     """
     if allocator.library is None:
         return ""
@@ -79,14 +78,13 @@ def objection(
         ignored = next((line for line in stderr.splitlines() if "cannot be preloaded" in line), "")
         if ignored:
             return f"the dynamic linker refused the library: {ignored.split('ERROR: ')[-1].strip()}"
-        return f"{short} never reached the program: it ignores LD_PRELOAD, as static, setuid and other privileged programs do"
+        return f"{short} never reached the program, which ignores LD_PRELOAD as static and privileged programs do"
     for t in testimonies:
         for symbol in TOGETHER:
             other = t.providers.get(symbol, "")
             if other != library:
-                name = os.path.basename(t.executable)
-                own = " (its own)" if other == t.executable else ""
-                return f"in process {t.pid} ({name}) {symbol} was served by {other or 'nothing known'}{own}, not by {short}"
+                served = (other or "nothing known") + (" (its own)" if other == t.executable else "")
+                return f"in {_named(t)} {symbol} was served by {served}, not by {short}"
         new = t.providers.get("_Znwm", library)
         # An operator new of the program's own, or the C++ library's, calls malloc; another allocator's does not.
         if (
@@ -94,21 +92,25 @@ def objection(
             and not os.path.basename(new).startswith(_CPLUSPLUS)
             and _is_cplusplus(t.executable)
         ):
-            return f"in process {t.pid} ({os.path.basename(t.executable)}) operator new was served by {new}, not by {short}"
-    proven, is_libc = {t.executable for t in testimonies}, short.startswith("libc.so")
+            return f"in {_named(t)} operator new was served by {new}, not by {short}"
+    proven, testified = {t.executable for t in testimonies}, {t.pid for t in testimonies}
+    is_libc = short.startswith("libc.so")
     for process in processes:
         executable, looks = process.get("executable", ""), process.get("looks", 0)
-        # A program that never testified; before its exec a process still shows whoever started it, which has. One look at
-        # the root is enough, a child may be caught dying in its loader.
+        name = os.path.basename(executable) or process.get("name") or "?"
+        who = f"process {process['pid']} ({name}), started by the program,"
+        # A program that never testified. One look at the root is enough, a child may be caught dying in its loader.
         silent = executable and executable not in proven and looks >= (1 if process["pid"] == root else 2)
         # Where the library is the C library, a program that lost its preload is served by it all the same.
         unproven = silent and not (is_libc and process.get("mapped"))
-        # Looks at the mappings of a process this young may fall into the time of loading.
+        # Looks at the mappings of a program this young may fall into the time of loading.
         unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and not process.get("mapped")
-        if executable != LAUNCHER and (unproven or unmapped):
-            name = os.path.basename(executable) or "?"
-            return (
-                f"process {process['pid']} ({name}), started by the program, ran without {short}: "
-                "it is static, or was given an environment without LD_PRELOAD"
-            )
+        if unproven or unmapped:
+            return f"{who} ran without {short}: it is static, or was given an environment without LD_PRELOAD"
+        if not executable and looks >= 2 and process["pid"] not in testified:
+            return f"{who} may not be looked into, as if it had another user: nothing shows that {short} served it"
     return ""
+
+
+def _named(testimony: Testimony) -> str:
+    return f"process {testimony.pid} ({os.path.basename(testimony.executable)})"

@@ -27,6 +27,7 @@ int open_instruction_counter(pid_t pid) {
   attributes.inherit = 1;
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
+  attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   return static_cast<int>(syscall(SYS_perf_event_open, &attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
@@ -57,8 +58,10 @@ bool redirect(const char* path, int flags, int descriptor) {
   if (request.cwd && chdir(request.cwd) != 0) fail("enter the working directory");
   close(ready[1]);  // ours must not keep the pipe open
   char byte;
-  while (read(ready[0], &byte, 1) < 0 && errno == EINTR) {
+  ssize_t got;
+  while ((got = read(ready[0], &byte, 1)) < 0 && errno == EINTR) {
   }
+  if (got != 1) _exit(127);  // the launcher died before it could watch us
   const char* const path = request.command[0];
   if (request.argv0) request.command[0] = const_cast<char*>(request.argv0);
   handover.exec_ns = kit::monotonic_ns();
@@ -68,19 +71,30 @@ bool redirect(const char* path, int flags, int descriptor) {
 
 }  // namespace
 
+std::uint64_t instructions_of(const Launched& launched) {
+  struct {
+    std::uint64_t count, enabled, running;
+  } found{};
+  if (launched.counter < 0 || read(launched.counter, &found, sizeof found) != sizeof found) return 0;
+  return found.enabled == found.running ? found.count : 0;  // shared with others, it would have to be guessed
+}
+
 Launched launch(const Request& request) {
   Launched launched;
   void* shared = mmap(nullptr, sizeof(Launched::Handover), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  int ready[2];
-  if (shared == MAP_FAILED || pipe2(ready, O_CLOEXEC) != 0)
+  int ready[2], started[2];
+  if (shared == MAP_FAILED || pipe2(ready, O_CLOEXEC) != 0 || pipe2(started, O_CLOEXEC) != 0)
     kit::fatal(kit::kExitMachine, "cannot prepare to fork: ", std::string_view(std::strerror(errno)));
   launched.handover = static_cast<Launched::Handover*>(shared);
   launched.pid = fork();
   if (launched.pid < 0) kit::fatal(kit::kExitMachine, "cannot fork: ", std::string_view(std::strerror(errno)));
   if (launched.pid == 0) become(request, ready, *launched.handover);
   launched.counter = open_instruction_counter(launched.pid);
+  close(started[1]);  // the child's own is closed by exec
+  launched.started = started[0];
+  if (write(ready[1], "", 1) != 1) kit::fatal(kit::kExitMachine, "cannot start the program");
   close(ready[0]);
-  close(ready[1]);  // the child reads the end of the pipe and goes on
+  close(ready[1]);
   return launched;
 }
 

@@ -11,6 +11,7 @@ namespace heapyard::trial {
 
 struct Launched {
   pid_t pid = -1;
+  int started = -1;  // descriptor that ends (POLLHUP) when exec has taken over, or failed
   int counter = -1;  // descriptor of the instruction counter, -1 where the machine has none
   // Shared with the child until it has become the program.
   struct Handover {
@@ -20,6 +21,9 @@ struct Launched {
   };
   Handover* handover = nullptr;
 };
+
+// User-space instructions of the program and its children, 0 where the machine does not count them all the time.
+std::uint64_t instructions_of(const Launched& launched);
 
 // Forks and execs. The program gets a session of its own, so that a terminal's signals and job control stay with the
 // lab. Its instruction counter (user space, inherited by its children) starts with exec. Ends the launcher if fork

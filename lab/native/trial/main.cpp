@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -34,6 +35,9 @@ namespace {
 using kit::fatal;
 using kit::kExitMachine;
 using kit::kExitUsage;
+
+constexpr std::uint64_t kInsist = 5'000'000'000;  // ns after SIGKILL: what still runs is stuck, or not ours to kill
+constexpr std::uint64_t kAgain = 100'000'000;     // ns between two rounds of SIGKILL
 
 double seconds_of(const char* text, const char* option) {
   double value = 0;
@@ -60,7 +64,7 @@ void cpus_of(std::string_view list, cpu_set_t& set) {
 
 Request parse(int argc, char** argv) {
   Request r;
-  const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr;
+  const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr, *parent = nullptr;
   bool no_sampling = false;
   const kit::Option options[] = {
       {0, "argv0", "NAME", kit::Word{&r.argv0}, "name the program is started under"},
@@ -75,7 +79,9 @@ Request parse(int argc, char** argv) {
       {0, "interval", "SECONDS", kit::Word{&interval},
        "time between memory samples, stretched to cost under 1 % [default 0.01]"},
       {0, "no-sampling", "", kit::Flag{&no_sampling}, "do not look at memory at all"},
-      {0, "cpus", "LIST", kit::Word{&cpus}, "CPUs the program may use, such as 0,1"},
+      {0, "cpus", "LIST", kit::Word{&cpus},
+       "CPUs the program may use, such as 0,1; the launcher takes others if it can"},
+      {0, "parent", "PID", kit::Word{&parent}, "do nothing unless this process is still there, as our parent"},
       {0, "no-huge-pages", "", kit::Flag{&r.no_huge_pages}, "switch transparent huge pages off for the program"},
   };
   const kit::Usage usage{
@@ -87,6 +93,12 @@ Request parse(int argc, char** argv) {
   if (timeout) r.timeout = seconds_of(timeout, "--timeout");
   if (grace) r.grace = seconds_of(grace, "--grace");
   if (interval) r.interval = seconds_of(interval, "--interval");
+  if (parent) {
+    const char* const end = parent + std::strlen(parent);
+    const auto parsed = std::from_chars(parent, end, r.parent);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || r.parent <= 0)
+      fatal(kExitUsage, "option --parent must be a process id");
+  }
   if (cpus) {
     r.has_cpus = true;
     cpus_of(cpus, r.cpus);
@@ -125,65 +137,83 @@ class Trial {
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (request_.parent && getppid() != request_.parent) fatal(kExitMachine, "the process that called for it is gone");
     if (signals_ < 0) fatal(kExitMachine, "cannot watch for signals");
 
     launched_ = launch(request_);
     root_ = static_cast<int>(syscall(SYS_pidfd_open, launched_.pid, 0));
     if (root_ < 0) fatal(kExitMachine, "cannot watch the program: ", std::string_view(std::strerror(errno)));
     start_ns_ = kit::monotonic_ns();
-    Sampler sampler(request_, start_ns_);
+    if (request_.has_cpus) make_room();
+    Sampler sampler(request_);
     wait_for_root(sampler);
     end_stragglers();
     if (!report(sampler)) fatal(kExitMachine, "cannot write the result to ", std::string_view(request_.json));
   }
 
  private:
-  std::uint64_t deadline() const {
-    return request_.timeout > 0 ? start_ns_ + static_cast<std::uint64_t>(request_.timeout * 1e9) : UINT64_MAX;
+  // To CPUs the program does not use, where there are any: our looks then take none of its time.
+  void make_room() const {
+    cpu_set_t ours;
+    if (sched_getaffinity(0, sizeof ours, &ours) != 0) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &request_.cpus)) CPU_CLR(cpu, &ours);
+    }
+    if (CPU_COUNT(&ours) > 0) sched_setaffinity(0, sizeof ours, &ours);
   }
 
   void wait_for_root(Sampler& sampler) {
-    std::uint64_t kill_at = UINT64_MAX;
-    for (;;) {
+    if (request_.timeout > 0) act_at_ = start_ns_ + static_cast<std::uint64_t>(request_.timeout * 1e9);
+    while (end_ns_ == 0) {
+      const bool sampling = request_.sample && ending_ == Ending::kExited;
+      const std::uint64_t wake = sampling ? std::min(act_at_, sampler.next_ns()) : act_at_;
       const std::uint64_t now = kit::monotonic_ns();
-      const std::uint64_t limit = ending_ == Ending::kExited ? deadline() : kill_at;
-      std::uint64_t wake = limit;
-      if (request_.sample && ending_ == Ending::kExited) wake = std::min(wake, sampler.next_ns());
-      timespec wait{};
-      if (wake != UINT64_MAX && wake > now)
-        wait = {static_cast<time_t>((wake - now) / 1'000'000'000), static_cast<long>((wake - now) % 1'000'000'000)};
-      pollfd watched[] = {{root_, POLLIN, 0}, {signals_, POLLIN, 0}};
-      const int ready = ppoll(watched, 2, wake == UINT64_MAX ? nullptr : &wait, nullptr);
-      if (ready > 0 && watched[0].revents) {
-        end_ns_ = kit::monotonic_ns();
+      const std::uint64_t left = wake > now ? wake - now : 0;
+      const timespec wait{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+      pollfd watched[] = {{root_, POLLIN, 0}, {signals_, POLLIN, 0}, {launched_.started, 0, 0}};
+      const bool event = ppoll(watched, 3, wake == UINT64_MAX ? nullptr : &wait, nullptr) > 0;
+      const std::uint64_t woke = kit::monotonic_ns();
+      if (event && watched[0].revents) {
+        end_ns_ = woke;
         reap_root();
+        reap_orphans();
         return;
       }
-      if (ready > 0 && watched[1].revents) {
-        signalfd_siginfo signal;
-        while (read(signals_, &signal, sizeof signal) == sizeof signal) {
-          if (signal.ssi_signo != SIGCHLD && ending_ == Ending::kExited) kill_at = give_up(Ending::kInterrupted);
-        }
-        reap_orphans();
-        continue;
+      if (event && watched[2].revents) {
+        close(launched_.started);
+        launched_.started = -1;  // poll passes it over from now on
+        sampler.begin(launched_.handover->exec_ns, woke);
       }
-      const std::uint64_t after = kit::monotonic_ns();
-      if (after >= limit) {
-        if (ending_ == Ending::kExited)
-          kill_at = give_up(Ending::kTimeout);
-        else
-          signal_descendants(SIGKILL), kill_at = after + 100'000'000;
-      } else if (request_.sample && ending_ == Ending::kExited && after >= sampler.next_ns()) {
+      if (event && watched[1].revents) heed_signals();
+      if (woke >= act_at_)
+        press(woke);
+      else if (sampling && woke >= sampler.next_ns())
         sampler.look();
-      }
     }
   }
 
-  // Asks the whole tree to end; returns when to insist.
-  std::uint64_t give_up(Ending why) {
+  void heed_signals() {
+    signalfd_siginfo signal;
+    while (read(signals_, &signal, sizeof signal) == sizeof signal) {
+      if (signal.ssi_signo != SIGCHLD && ending_ == Ending::kExited) give_up(Ending::kInterrupted);
+    }
+    reap_orphans();
+  }
+
+  // Asks the whole tree to end.
+  void give_up(Ending why) {
     ending_ = why;
     signal_descendants(SIGTERM);
-    return kit::monotonic_ns() + static_cast<std::uint64_t>(request_.grace * 1e9);
+    act_at_ = kit::monotonic_ns() + static_cast<std::uint64_t>(request_.grace * 1e9);
+  }
+
+  // A limit has passed: first the program's, then that of the polite request, then that of our patience.
+  void press(std::uint64_t now) {
+    if (ending_ == Ending::kExited) return give_up(Ending::kTimeout);
+    if (insist_until_ == 0) insist_until_ = now + kInsist;
+    if (now >= insist_until_) end_ns_ = now;
+    signal_descendants(SIGKILL);
+    act_at_ = now + kAgain;
   }
 
   void reap_root() {
@@ -207,15 +237,21 @@ class Trial {
 
   // What still runs when the root has ended does not belong to the measurement: it is killed, and counted.
   void end_stragglers() {
-    for (;;) {  // bound: each turn ends at least one process, unless it forks faster than we kill
-      std::vector<pid_t> left;
-      descendants(getpid(), left);
-      for (const pid_t pid : left) kill(pid, SIGKILL);
+    if (insist_until_ == 0) insist_until_ = kit::monotonic_ns() + kInsist;
+    for (;;) {
+      signal_descendants(SIGKILL);
       rusage usage{};
-      const pid_t ended = wait4(-1, nullptr, 0, &usage);
-      if (ended < 0) return;
-      ++stragglers_;
-      usage_.add(usage);
+      pid_t ended;
+      while ((ended = wait4(-1, nullptr, WNOHANG, &usage)) > 0) {
+        ++stragglers_;
+        usage_.add(usage);
+      }
+      if (ended < 0 || kit::monotonic_ns() >= insist_until_) return;
+      pollfd watched{signals_, POLLIN, 0};
+      poll(&watched, 1, kAgain / 1'000'000);
+      signalfd_siginfo signal;
+      while (read(signals_, &signal, sizeof signal) == sizeof signal) {
+      }
     }
   }
 
@@ -239,22 +275,22 @@ class Trial {
     json.field("minor_faults", usage_.minor_faults).field("major_faults", usage_.major_faults);
     json.field("voluntary_switches", usage_.voluntary).field("involuntary_switches", usage_.involuntary);
     json.field("stragglers", stragglers_).field("sampling_cost", sampler.cost_seconds());
-    std::uint64_t instructions = 0;
-    if (launched_.counter >= 0 && read(launched_.counter, &instructions, sizeof instructions) == sizeof instructions &&
-        instructions > 0)
-      json.field("instructions", instructions);
+    if (const std::uint64_t instructions = instructions_of(launched_)) json.field("instructions", instructions);
     json.key("samples").open('[');
     for (const Sample& s : sampler.samples()) json.open('[').value(s.at).value(s.rss).value(s.pss).close(']');
     json.close(']').key("processes").open('[');
     for (const Process& p : sampler.processes()) {
       json.open('{')
           .field("pid", p.pid)
+          .field("name", std::string_view(p.name))
           .field("executable", std::string_view(p.executable))
           .field("peak_rss", p.peak_rss)
           .field("looks", p.looks);
-      json.field("maps", p.maps).field("mapped", p.mapped)
+      json.field("maps", p.maps)
+          .field("mapped", p.mapped)
           .field("mappings_seen_at",
-                 p.maps_seen_ns ? static_cast<double>(p.maps_seen_ns - p.first_seen_ns) * 1e-9 : 0.0).close('}');
+                 p.maps_seen_ns ? static_cast<double>(p.maps_seen_ns - p.first_seen_ns) * 1e-9 : 0.0)
+          .close('}');
     }
     json.close(']').close('}');
     text << '\n';
@@ -266,9 +302,11 @@ class Trial {
   const Request& request_;
   Launched launched_;
   int root_ = -1, signals_ = -1;
-  int status_ = 0;
+  int status_ = -1;  // of no process, until the root is reaped
   Ending ending_ = Ending::kExited;
   std::uint64_t start_ns_ = 0, end_ns_ = 0;
+  std::uint64_t act_at_ = UINT64_MAX;  // when patience ends next
+  std::uint64_t insist_until_ = 0;
   std::int64_t stragglers_ = 0;
   Usage usage_;
 };

@@ -18,6 +18,7 @@ struct Request {
   const char* library = nullptr;  // must be found mapped in every process that lives long enough to be looked at
   double timeout = 0;             // seconds; 0: none
   double grace = 2;               // seconds between SIGTERM and SIGKILL
+  std::int64_t parent = 0;        // process that must be our parent, 0: any
   double interval = 0.01;         // seconds between memory samples
   bool has_cpus = false;
   cpu_set_t cpus;

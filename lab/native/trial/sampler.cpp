@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "mutators/kit/cycle_clock.hpp"
 #include "process_tree.hpp"
@@ -17,6 +19,7 @@ namespace {
 // A look may come again after so many times what it cost: 0.67 % of the time for RSS, 0.33 % for PSS and mappings.
 constexpr std::uint64_t kCheapThrift = 150;
 constexpr std::uint64_t kDearThrift = 300;
+constexpr std::uint32_t kDoubt = 16;   // looks at which a library not yet mapped is looked for; then at dear ones only
 constexpr double kDearInterval = 0.1;  // seconds between looks at PSS and mappings, if they are cheap enough
 
 // Whole file into `text` (null-terminated); empty when the process is gone.
@@ -33,54 +36,95 @@ std::size_t read_proc(pid_t pid, const char* name, char* text, std::size_t size)
   return length;
 }
 
-std::int64_t resident_bytes(pid_t pid) {
+// What one look at a process costs least to know.
+struct Glance {
+  std::string_view name;
+  std::int64_t rss = 0;     // bytes; 0: gone, or a zombie
+  std::uint64_t stack = 0;  // where its stack begins, which exec chooses anew; 0 where we may not know
+};
+
+// From /proc/<pid>/stat: `pid (name) state ...`, where the name may hold anything.
+Glance glance(pid_t pid, char* text, std::size_t size) {
   static const std::int64_t page = sysconf(_SC_PAGESIZE);
-  char text[128];
-  if (!read_proc(pid, "statm", text, sizeof text)) return 0;
-  const char* second = std::strchr(text, ' ');
-  return second ? std::atoll(second + 1) * page : 0;
+  constexpr int kRss = 24, kStartOfStack = 28;  // numbers of the fields, as proc(5) counts them
+  if (!read_proc(pid, "stat", text, size)) return {};
+  const char* const open = std::strchr(text, '(');
+  const char* at = std::strrchr(text, ')');
+  if (!open || !at) return {};
+  Glance found{{open + 1, static_cast<std::size_t>(at - open - 1)}};
+  for (int field = 3; field <= kStartOfStack; ++field) {
+    at = std::strchr(at + 1, ' ');
+    if (!at) return {};
+    if (field == kRss) found.rss = std::atoll(at + 1) * page;
+    if (field == kStartOfStack) found.stack = std::strtoull(at + 1, nullptr, 10);
+  }
+  return found;
 }
 
+// 0 when the process is gone, -1 when we may not look: another user's, or one that forbids it.
 std::int64_t proportional_bytes(pid_t pid) {
   char text[4096];
-  if (!read_proc(pid, "smaps_rollup", text, sizeof text)) return 0;
+  errno = 0;
+  if (!read_proc(pid, "smaps_rollup", text, sizeof text)) return errno == EACCES || errno == EPERM ? -1 : 0;
   const char* line = std::strstr(text, "\nPss:");
   return line ? std::atoll(line + 5) * 1024 : 0;
 }
 
-// Two microseconds, and after an exec the only thing that shows at once that the process is another program now.
-void read_executable(Process& process) {
+// A line of maps names `path` if it ends with it as a whole: "/lib/libfoo.so" is not "/usr/lib/libfoo.so".
+bool line_names(std::string_view line, std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (line.ends_with(kDeleted)) line.remove_suffix(kDeleted.size());
+  return line.size() > path.size() && line.ends_with(path) && line[line.size() - path.size() - 1] == ' ';
+}
+
+std::string executable_of(pid_t pid) {
   char link[64], path[4096];
-  std::snprintf(link, sizeof link, "/proc/%d/exe", process.pid);
+  std::snprintf(link, sizeof link, "/proc/%d/exe", pid);
   const ssize_t length = readlink(link, path, sizeof path);
-  if (length > 0) process.executable.assign(path, static_cast<std::size_t>(length));
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
 }
 
 }  // namespace
 
-Process& Sampler::process(pid_t pid) {
+Process& Sampler::process(pid_t pid, std::uint64_t stack) {
   for (Process& known : processes_) {
-    if (known.pid == pid && known.alive) return known;
+    if (known.pid != pid || !known.alive) continue;
+    if (known.stack == stack) return known;
+    known.alive = false;
   }
-  processes_.push_back({pid, {}});
+  processes_.push_back({pid, stack, {}, executable_of(pid)});
   processes_.back().first_seen_ns = kit::monotonic_ns();
   return processes_.back();
 }
 
 void Sampler::look_at_maps(Process& process) {
-  static char text[1 << 20];
-  const std::size_t length = read_proc(process.pid, "maps", text, sizeof text);
-  if (!length) return;
-  process.maps_seen_ns = kit::monotonic_ns();
-  process.maps = std::max(process.maps, static_cast<std::uint32_t>(std::count(text, text + length, '\n')));
-  if (!request_.library) return;
-  process.mapped = false;  // as of now: exec may have brought another program into the same process
-  // The path ends its line: "…/libfoo.so" must not pass for "…/libfoo.so.2".
-  const std::size_t size = std::strlen(request_.library);
-  for (const char* at = text; (at = std::strstr(at, request_.library)); at += size) {
-    const char end = at[size];
-    if (end == '\n' || end == 0 || std::strncmp(at + size, " (deleted)", 10) == 0) process.mapped = true;
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/%d/maps", process.pid);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  // By pieces: an allocator with guard pages has tens of thousands of lines, and the libraries come last.
+  char text[16384];
+  std::size_t kept = 0;  // bytes of a line whose end is not read yet
+  std::uint32_t lines = 0;
+  bool mapped = false;
+  for (ssize_t got; (got = read(file, text + kept, sizeof text - kept)) > 0;) {
+    const char* line = text;
+    const char* const end = text + kept + got;
+    while (const void* stop = std::memchr(line, '\n', static_cast<std::size_t>(end - line))) {
+      const std::string_view whole(line, static_cast<std::size_t>(static_cast<const char*>(stop) - line));
+      mapped = mapped || (request_.library && line_names(whole, request_.library));
+      line += whole.size() + 1;
+      ++lines;
+    }
+    kept = static_cast<std::size_t>(end - line);
+    if (kept == sizeof text) kept = 0;  // longer than any path: not a line we look for
+    std::memmove(text, line, kept);
   }
+  close(file);
+  if (lines == 0) return;  // gone meanwhile
+  process.maps_seen_ns = kit::monotonic_ns();
+  process.maps = std::max(process.maps, lines);
+  process.mapped = process.mapped || mapped;
 }
 
 void Sampler::look() {
@@ -91,24 +135,28 @@ void Sampler::look() {
 
   Sample sample{static_cast<double>(start - exec_ns_) * 1e-9, 0, -1};
   for (const pid_t pid : pids_) {
-    const std::int64_t rss = resident_bytes(pid);
-    if (rss == 0) continue;  // gone, or a zombie
-    Process& seen = process(pid);
+    char text[1024];
+    const Glance now = glance(pid, text, sizeof text);
+    if (now.rss == 0) continue;
+    Process& seen = process(pid, now.stack);
+    if (seen.name != now.name) seen.name = now.name;
     ++seen.looks;
-    read_executable(seen);
-    seen.peak_rss = std::max(seen.peak_rss, rss);
-    sample.rss += rss;
+    seen.peak_rss = std::max(seen.peak_rss, now.rss);
+    sample.rss += now.rss;
     // The loader needs a moment: what is not mapped at the first look may be at the next.
-    if (!seen.mapped && (seen.looks == 2 || seen.looks == 4 || seen.looks % 16 == 0)) look_at_maps(seen);
+    const bool in_doubt = request_.library && !seen.mapped && seen.looks < kDoubt;
+    if (seen.looks == 2 || (seen.looks > 2 && in_doubt)) look_at_maps(seen);
   }
   const std::uint64_t cheap_end = kit::monotonic_ns();
 
   if (start >= next_dear_ns_) {
     sample.pss = 0;
     for (const pid_t pid : pids_) {
-      sample.pss += proportional_bytes(pid);
-      Process& seen = process(pid);
-      look_at_maps(seen);
+      const std::int64_t bytes = proportional_bytes(pid);
+      sample.pss = bytes < 0 || sample.pss < 0 ? -1 : sample.pss + bytes;  // a sum with a hole is no sum
+    }
+    for (Process& known : processes_) {
+      if (known.alive) look_at_maps(known);
     }
     const std::uint64_t dear = kit::monotonic_ns() - cheap_end;
     dear_ramp_ = std::min(dear_ramp_ * 2, kDearInterval);

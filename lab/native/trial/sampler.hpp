@@ -1,6 +1,6 @@
 // Looking at the memory of a tree of processes from outside, at a cost that stays below one percent of the time.
 //
-// RSS comes from statm (cheap), PSS and the number of mappings from smaps_rollup and maps (dear: the kernel walks page
+// RSS comes from stat (cheap), PSS and the number of mappings from smaps_rollup and maps (dear: the kernel walks page
 // tables) at a rate of their own. Each kind waits long enough after a look to stay within its share of the time.
 #pragma once
 
@@ -20,9 +20,12 @@ struct Sample {
   std::int64_t pss;  // bytes, or -1 where this look took RSS only
 };
 
+// One program in one process: exec begins another, which may have been given another environment.
 struct Process {
   pid_t pid;
-  std::string executable;  // what the process ran at the last look
+  std::uint64_t stack = 0;  // tells it from others in the same process
+  std::string name;         // comm at the last look
+  std::string executable;   // empty where we may not look
   std::int64_t peak_rss = 0;
   std::uint32_t looks = 0;
   std::uint32_t maps = 0;  // most mappings seen
@@ -32,12 +35,17 @@ struct Process {
   bool alive = true;
 };
 
-inline constexpr std::uint64_t kFirstLook = 1'000'000;  // ns: exec and the loader come first
+inline constexpr std::uint64_t kFirstLook = 1'000'000;  // ns after exec: the loader comes first
 
 class Sampler {
  public:
-  Sampler(const Request& request, std::uint64_t exec_ns)
-      : request_(request), exec_ns_(exec_ns), next_ns_(exec_ns + kFirstLook) {}
+  explicit Sampler(const Request& request) : request_(request) {}
+
+  // The program is there (CLOCK_MONOTONIC); before that there is nothing to look at but the launcher's own copy.
+  void begin(std::uint64_t exec_ns, std::uint64_t now_ns) {
+    exec_ns_ = exec_ns;
+    next_ns_ = now_ns + kFirstLook;
+  }
 
   // Nanoseconds (CLOCK_MONOTONIC) of the next look; the first ones come quickly, so that short programs are seen at
   // all.
@@ -51,12 +59,12 @@ class Sampler {
   double cost_seconds() const { return static_cast<double>(cost_ns_) * 1e-9; }
 
  private:
-  Process& process(pid_t pid);
+  Process& process(pid_t pid, std::uint64_t stack);
   void look_at_maps(Process& process);
 
   const Request& request_;
-  std::uint64_t exec_ns_;
-  std::uint64_t next_ns_;
+  std::uint64_t exec_ns_ = 0;
+  std::uint64_t next_ns_ = UINT64_MAX;
   std::uint64_t next_dear_ns_ = 0;
   std::uint64_t cost_ns_ = 0;
   double ramp_ = 0.0005;      // seconds to the next look, doubled up to the interval
