@@ -160,7 +160,7 @@ def _print_noise(console: Console, noise: Noise) -> None:
     say(
         f"From {noise.blocks} blocks of a program of {format_duration(noise.trial_seconds)} against itself under "
         "glibc; "
-        f"blocks that a guard rejected: {noise.disturbed}{_in_brackets(noise.reasons)}."
+        f"blocks that a guard rejected: {noise.disturbed}{_example(noise.reasons)}."
     )
     console.print(Text("\nDifferences in time that four of five experiments find", "bold"))
     say(f"{'difference':>10}  {'blocks':>7}  {'time it takes':>14}")
@@ -174,8 +174,8 @@ def _print_noise(console: Console, noise: Noise) -> None:
     )
 
 
-def _in_brackets(reasons: Sequence[str]) -> str:
-    return f" ({'; '.join(reasons)})" if reasons else ""
+def _example(reasons: Sequence[str]) -> str:
+    return f" (such as: {reasons[0]})" if reasons else ""
 
 
 def _spread(spread: Spread) -> str:
