@@ -259,6 +259,22 @@ def test_pareto_front_by_point_estimates():
     assert next(p for p in found.pareto if p.treatment == "je").memory.ratio == pytest.approx(math.exp(0.2), rel=0.01)
 
 
+def test_what_is_worse_than_the_baseline_is_not_among_the_best():
+    """The test of all pairs corrects for more and may miss what the comparison with the baseline shows."""
+    seen = 0
+    for seed in range(40):
+        analysis = analyse(observe({"sc": 0.04}, blocks=6, sd=0.02, seed=seed, program_sd=0.01))
+        for metric in PRIMARY:
+            overall = analysis.over_all(metric)
+            for c in overall.comparisons:
+                assert not (c.verdict == "worse" and c.treatment in overall.among_best)
+        for cell in analysis.cells:
+            worse = {c.treatment for c in cell.comparisons if c.verdict == "worse"}
+            seen += len(worse)
+            assert not any(s.among_best for s in cell.summaries if s.treatment in worse)
+    assert seen > 20
+
+
 def test_directions():
     """More is better for nobody among the built-in metrics; context switches have no better side."""
     found = analyse(observe({"je": -0.5, "mi": 0.5}, metrics=("wall", "voluntary_switches"), size=1e4, blocks=10))

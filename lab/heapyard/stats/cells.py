@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
 from ..design.two_stage import blocks_to_decide
 from ..model.analysis import Cell, Comparison, Summary
 from ..model.experiment import Settings
+from ..model.metrics import Direction
 from .block_model import cv_of
 from .contrasts import Contrast, Contrasts
 from .letters import compact_letters
@@ -50,7 +51,7 @@ def analyse_cell(table: Table, *, baseline: str, control: str, settings: Setting
         blocks=len(y),
         residual_df=contrasts.fit.df,
         residual_cv=contrasts.fit.residual_cv,
-        summaries=_summaries(table, contrasts, scale.back),
+        summaries=_summaries(table, contrasts, scale.back, losers(found, metric.direction)),
         comparisons=found,
         control=check,
         half_width=contrasts.pair_half_width(),
@@ -95,15 +96,20 @@ def standing(contrasts: Contrasts, direction: int) -> tuple[list[int], list[str]
     return order, letters, [direction == 0 or not differs[order[0], i] for i in range(len(means))]
 
 
-def _summaries(table: Table, contrasts: Contrasts, back: Callable[[float], float]) -> tuple[Summary, ...]:
+def losers(comparisons: Iterable[Comparison], direction: Direction) -> frozenset[str]:
+    """Treatments shown to be worse than the baseline: not among the best, even where the test of all pairs, which has more
+    to correct for, cannot see it."""
+    return frozenset(c.treatment for c in comparisons if c.verdict == "worse" and direction != "neutral")
+
+
+def _summaries(
+    table: Table, contrasts: Contrasts, back: Callable[[float], float], worse: Collection[str]
+) -> tuple[Summary, ...]:
     _, letters, best = standing(contrasts, sign_of(metric_named(table.metric).direction))
     made = []
     for place, column in enumerate(contrasts.columns):
         y = contrasts.fit.y[:, column]
         cv = cv_of(float(y.var(ddof=1))) if len(y) > 1 else math.nan
-        made.append(
-            Summary(
-                table.labels[column], back(float(contrasts.fit.means[column])), cv, len(y), letters[place], best[place]
-            )
-        )
+        label, mean = table.labels[column], back(float(contrasts.fit.means[column]))
+        made.append(Summary(label, mean, cv, len(y), letters[place], best[place] and label not in worse))
     return tuple(made)

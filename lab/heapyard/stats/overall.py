@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.analysis import Cell, Overall
 from ..model.experiment import Settings
-from .cells import compared, standing
+from .cells import compared, losers, standing
 from .contrasts import Contrasts
 from .scale import metric_named, scale_for, sign_of
 from .tables import Table
@@ -78,9 +78,9 @@ def overall_of(
         for i, contrast in zip(others, contrasts.against(base, others), strict=True)
     )
     order, _, best = standing(contrasts, direction)
-    return Overall(
-        metric, tuple(workloads), found, tuple(treatments[i] for i in order if best[i]), treatments[order[0]]
-    )
+    worse = losers(found, metric_named(metric).direction)
+    among_best = tuple(treatments[i] for i in order if best[i] and treatments[i] not in worse)
+    return Overall(metric, tuple(workloads), found, among_best, treatments[order[0]])
 
 
 def _single(metric: str, cell: Cell, direction: int) -> Overall:
