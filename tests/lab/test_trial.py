@@ -236,6 +236,19 @@ def test_options_factors_and_padding_reach_the_program(tmp_path: Path) -> None:
     assert "HEAPYARD" not in outcome.command_line and "COLOUR='blue and green'" in outcome.command_line
 
 
+def test_a_checkout_may_lie_in_a_folder_with_blanks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LD_PRELOAD knows no way to quote them: the witness, and with it every proof, would be lost."""
+    state = tmp_path / "my state: new"
+    state.mkdir()
+    (state / "build").symlink_to(places.state() / "build")
+    plain = shim("plain")
+    monkeypatch.setenv("HEAPYARD_STATE", str(state))
+    for allocator in (plain, shim("plain")):
+        outcome = trial(tmp_path, program("/bin/true"), allocator)
+        assert outcome.status == "ok", outcome.reason
+        assert outcome.provider == str(plain.library.resolve())  # type: ignore[union-attr]
+
+
 def test_the_command_line_can_be_pasted(tmp_path: Path) -> None:
     given = tmp_path / "it's input"
     given.write_text("abc")

@@ -125,6 +125,13 @@ def test_the_program_is_first_looked_at_when_it_is_there() -> None:
         assert all(p["name"] != "trial" for p in found["processes"])  # type: ignore[attr-defined]
 
 
+def test_a_program_that_is_ending_is_not_one_of_zero_bytes() -> None:
+    """Giving back half a gigabyte takes the kernel a while, in which the process still is there and shows no memory."""
+    for _ in range(5):
+        found = launch("--", str(places.native("known_rss")), "512", "1")
+        assert min(rss for _, rss, _ in found["samples"]) > 0  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(("name", "found"), [("libheapyard_witness.so", True), ("witness.so", False)])
 def test_a_library_is_known_by_its_whole_path(name: str, found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     witness = places.native("libheapyard_witness.so").resolve()

@@ -59,12 +59,23 @@ def additions(program: Program, treatment: Treatment, scene: Scene, *, pad: int)
     """
     allocator = treatment.allocator
     # The witness first: it asks for the next definition after its own object.
-    preload = [str(places.native(WITNESS)), *([str(allocator.library)] if allocator.library else [])]
+    libraries = [places.native(WITNESS), *([allocator.library] if allocator.library else [])]
+    preload = [_preloadable(library, scene) for library in libraries]
     if program.inherit_env and (given := os.environ.get("LD_PRELOAD")):
         preload.append(given)
     added = {"LD_PRELOAD": ":".join(preload), **allocator.env}
     added |= {name.removeprefix("env."): value for name, value in treatment.levels.items() if name.startswith("env.")}
     return added | {"HEAPYARD_WITNESS": str(scene.lab / "witness"), "HEAPYARD_PAD": "x" * pad}
+
+
+def _preloadable(library: Path, scene: Scene) -> str:
+    """The library's path, or a link to it where LD_PRELOAD would take a blank or colon in the path for a separator."""
+    if not set(" :") & set(str(library)):
+        return str(library)
+    link = scene.lab / library.name.translate({ord(" "): "_", ord(":"): "_"})
+    if not link.is_symlink():
+        link.symlink_to(library)
+    return str(link)
 
 
 def cpus_of(treatment: Treatment, settings: Settings) -> tuple[int, ...]:

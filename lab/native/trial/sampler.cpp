@@ -162,7 +162,9 @@ void Sampler::look() {
     dear_ramp_ = std::min(dear_ramp_ * 2, kDearInterval);
     next_dear_ns_ = cheap_end + std::max(static_cast<std::uint64_t>(dear_ramp_ * 1e9), dear * kDearThrift);
   }
-  if (!pids_.empty()) samples_.push_back(sample);
+  if (sample.pss == 0) sample.pss = -1;  // gone between the two
+  // A process that is ending has given back its memory before it is gone: nothing to see, not zero bytes.
+  if (sample.rss > 0) samples_.push_back(sample);
 
   const std::uint64_t end = kit::monotonic_ns();
   cost_ns_ += end - start;
