@@ -69,6 +69,7 @@ def test_unknown_name_offers_near_ones() -> None:
 
 def test_what_is_not_installed_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEAPYARD_STATE", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")  # cargo included
     assert complaint("snmalloc") == "allocator snmalloc is not installed Run: heapyard allocators install snmalloc"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -51,5 +52,26 @@ def verify(library: Path, env: Mapping[str, str]) -> str:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             return f"makes {Path(command[0]).name} end with {how}: {last}"
     providers = {name: Path(file).resolve() for name, file in json.loads(done.stdout).items()}
+    program = Path(sys.executable).resolve()
+    if program in providers.values():
+        # Not position-independent: it answers for what it imports with stubs of its own. The loader knows better.
+        bound = _bindings(own)
+        providers = {n: bound.get(n, file) if file == program else file for n, file in providers.items()}
     foreign = [f"{name} from {file}" for name, file in providers.items() if file != library.resolve()]
     return f"was loaded, yet the program takes {', '.join(foreign)}" if foreign else ""
+
+
+def _bindings(env: Mapping[str, str]) -> dict[str, Path]:
+    """Which file the dynamic linker bound each function of the family to for the program itself, in its own words."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", ""],
+        env={**env, "LD_DEBUG": "bindings", "LD_BIND_NOW": "1"},
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT,
+        check=False,
+    )
+    line = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(\w+)'")
+    found = (match.groups() for match in map(line.search, done.stderr.splitlines()) if match)
+    program = Path(sys.executable).resolve()
+    return {name: Path(to).resolve() for by, to, name in found if name in _FAMILY and Path(by).resolve() == program}
