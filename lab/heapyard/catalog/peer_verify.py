@@ -74,4 +74,5 @@ def _bindings(env: Mapping[str, str]) -> dict[str, Path]:
     line = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(\w+)'")
     found = (match.groups() for match in map(line.search, done.stderr.splitlines()) if match)
     program = Path(sys.executable).resolve()
-    return {name: Path(to).resolve() for by, to, name in found if name in _FAMILY and Path(by).resolve() == program}
+    places = ((name, Path(to).resolve()) for by, to, name in found if Path(by).resolve() == program)
+    return {name: place for name, place in places if place != program}  # a stub's address is bound to the program itself
