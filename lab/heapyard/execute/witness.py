@@ -101,8 +101,9 @@ def objection(
         who = f"process {process['pid']} ({name}), started by the program,"
         # A program that never testified. One look at the root is enough, a child may be caught dying in its loader.
         silent = executable and executable not in proven and looks >= (1 if process["pid"] == root else 2)
-        # Where the library is the C library, a program that lost its preload is served by it all the same.
-        unproven = silent and not (is_libc and process.get("mapped"))
+        # Where the library is the C library, a program that lost its preload is served by it all the same: it is
+        # static if it is not mapped at the second look, when mappings are first read, nor at the third.
+        unproven = silent and not (is_libc and (process.get("mapped") or looks < 3))
         # Looks at the mappings of a program this young may fall into the time of loading.
         unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and not process.get("mapped")
         if unproven or unmapped:

@@ -1,6 +1,7 @@
 #include "sampler.hpp"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,14 @@ constexpr std::uint64_t kCheapThrift = 150;
 constexpr std::uint64_t kDearThrift = 300;
 constexpr std::uint32_t kDoubt = 16;   // looks at which a library not yet mapped is looked for; then at dear ones only
 constexpr double kDearInterval = 0.1;  // seconds between looks at PSS and mappings, if they are cheap enough
+
+// Time this thread has worked. On a busy machine a look may wait for its turn: that costs the program nothing, and must
+// not make looks rare.
+std::uint64_t worked_ns() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 // Whole file into `text` (null-terminated); empty when the process is gone.
 std::size_t read_proc(pid_t pid, const char* name, char* text, std::size_t size) {
@@ -89,7 +98,12 @@ std::string executable_of(pid_t pid) {
 Process& Sampler::process(pid_t pid, std::uint64_t stack) {
   for (Process& known : processes_) {
     if (known.pid != pid || !known.alive) continue;
-    if (known.stack == stack) return known;
+    if (known.stack == stack || stack == 0) return known;  // 0: in the middle of exec, or closed to us
+    if (known.stack == 0) {
+      known.stack = stack;
+      known.executable = executable_of(pid);
+      return known;
+    }
     known.alive = false;
   }
   processes_.push_back({pid, stack, {}, executable_of(pid)});
@@ -128,7 +142,7 @@ void Sampler::look_at_maps(Process& process) {
 }
 
 void Sampler::look() {
-  const std::uint64_t start = kit::monotonic_ns();
+  const std::uint64_t start = kit::monotonic_ns(), work_start = worked_ns();
   pids_.clear();
   descendants(getpid(), pids_);
   for (Process& known : processes_) known.alive = std::find(pids_.begin(), pids_.end(), known.pid) != pids_.end();
@@ -147,7 +161,7 @@ void Sampler::look() {
     const bool in_doubt = request_.library && !seen.mapped && seen.looks < kDoubt;
     if (seen.looks == 2 || (seen.looks > 2 && in_doubt)) look_at_maps(seen);
   }
-  const std::uint64_t cheap_end = kit::monotonic_ns();
+  const std::uint64_t cheap = worked_ns() - work_start;
 
   if (start >= next_dear_ns_) {
     sample.pss = 0;
@@ -158,18 +172,17 @@ void Sampler::look() {
     for (Process& known : processes_) {
       if (known.alive) look_at_maps(known);
     }
-    const std::uint64_t dear = kit::monotonic_ns() - cheap_end;
+    const std::uint64_t dear = worked_ns() - work_start - cheap;
     dear_ramp_ = std::min(dear_ramp_ * 2, kDearInterval);
-    next_dear_ns_ = cheap_end + std::max(static_cast<std::uint64_t>(dear_ramp_ * 1e9), dear * kDearThrift);
+    next_dear_ns_ = start + std::max(static_cast<std::uint64_t>(dear_ramp_ * 1e9), dear * kDearThrift);
   }
   if (sample.pss == 0) sample.pss = -1;  // gone between the two
   // A process that is ending has given back its memory before it is gone: nothing to see, not zero bytes.
   if (sample.rss > 0) samples_.push_back(sample);
 
-  const std::uint64_t end = kit::monotonic_ns();
-  cost_ns_ += end - start;
+  cost_ns_ += worked_ns() - work_start;
   ramp_ = std::min(ramp_ * 2, request_.interval);
-  next_ns_ = start + std::max(static_cast<std::uint64_t>(ramp_ * 1e9), (cheap_end - start) * kCheapThrift);
+  next_ns_ = start + std::max(static_cast<std::uint64_t>(ramp_ * 1e9), cheap * kCheapThrift);
 }
 
 }  // namespace heapyard::trial
