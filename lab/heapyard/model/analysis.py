@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .claim import Judgement
+from .figure import Figure, is_number
+from .metrics import PRIMARY_MEMORY, PRIMARY_TIME
 from .observations import Failure
 
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
@@ -99,6 +102,35 @@ class ControlCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """One treatment at one level: geometric mean with its 95 % interval in the metric's unit, or a ratio.
+
+    `oversubscribed`: more threads ran than the machine has processors.
+    """
+
+    treatment: str
+    level: str
+    mean: Interval
+    blocks: int
+    workload: str
+    oversubscribed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A figure with its numbers, points in the order of treatments and levels."""
+
+    figure: Figure
+    levels: tuple[str, ...]
+    points: tuple[CurvePoint, ...]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every level is a number, so that the axis has a scale."""
+        return all(is_number(level) for level in self.levels)
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """The answer to one experiment. `metrics` in display order; cells keyed by (workload, metric) order of appearance."""
 
@@ -110,10 +142,18 @@ class Analysis:
     pareto: tuple[ParetoPoint, ...]
     control: ControlCheck
     failures: tuple[Failure, ...]
+    curves: tuple[Curves, ...] = ()  # of the study's figures
+    judgements: tuple[Judgement, ...] = ()  # of the study's claims
+    time: str = PRIMARY_TIME  # the two metrics that the verdict speaks of
+    memory: str = PRIMARY_MEMORY
     notes: tuple[str, ...] = ()  # e.g. "budget used up: achieved half-width 1.8 %"
 
     def cell(self, workload: str, metric: str) -> Cell | None:
         return next((c for c in self.cells if c.workload == workload and c.metric == metric), None)
+
+    @property
+    def primary(self) -> tuple[str, str]:
+        return self.time, self.memory
 
     def over_all(self, metric: str) -> Overall | None:
         return next((o for o in self.overall if o.metric == metric), None)

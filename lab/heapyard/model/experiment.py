@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .allocator import Allocator
+from .claim import Claim
+from .figure import Figure
+from .metrics import PRIMARY_MEMORY, PRIMARY_TIME, Metric
 from .program import Program
 
 Role = Literal["treatment", "control"]
@@ -38,6 +41,8 @@ class Settings:
     count_syscalls: bool = False
     count_instructions: bool = False
     redo_limit: float = 0.2  # share of blocks that may be repeated because a guard tripped
+    time_metric: str = PRIMARY_TIME  # the two responses that the verdict and the Pareto front speak of
+    memory_metric: str = PRIMARY_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Treatment:
     allocator: Allocator
     levels: dict[str, str] = field(default_factory=dict)
     role: Role = "treatment"
+    arguments: tuple[str, ...] = ()  # added to the program's own: a mutator's option under this treatment
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,9 @@ class TrialOutcome:
 
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
-    failure: Literal["", "exit", "signal", "timeout", "wrong answer", "not injected", "cannot start", "server"] = ""
+    failure: Literal["", "exit", "signal", "timeout", "wrong answer", "no result", "not injected", "cannot start", "server"] = (
+        ""
+    )
     metrics: dict[str, float] = field(default_factory=dict)
     series: list[tuple[float, int, int]] = field(default_factory=list)
     provider: str = ""
@@ -93,6 +101,8 @@ class TrialOutcome:
     guards: dict[str, float] = field(default_factory=dict)  # steal share, throttled periods, swap-ins, ...
     tripped: tuple[str, ...] = ()  # guards over their limit, in words
     detail: dict[str, object] = field(default_factory=dict)  # processes, witnesses, ...
+    result: bytes = b""  # what a mutator wrote, whole
+    defined: tuple[Metric, ...] = ()  # its responses, as it describes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +116,5 @@ class Experiment:
     argv: tuple[str, ...] = ()
     cwd: str = ""
     study: str = ""  # text of the study file, "" for `compare`
+    figures: tuple[Figure, ...] = ()
+    claims: tuple[Claim, ...] = ()

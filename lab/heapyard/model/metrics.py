@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,3 +67,22 @@ METRICS: dict[str, Metric] = _metrics(
 
 PRIMARY_TIME = "wall"
 PRIMARY_MEMORY = "peak_rss"
+
+# Responses that mutators defined in their results, as stored with an experiment; by name, in order of appearance.
+_defined: dict[str, Metric] = {}
+
+
+def define(metrics: Iterable[Metric]) -> None:
+    """Make responses of a program's own known by name; the catalogued ones cannot be changed."""
+    _defined.update((m.name, m) for m in metrics if m.name not in METRICS)
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of that name; one that nobody described is shown as it is, and neither direction is better."""
+    return METRICS.get(name) or _defined.get(name) or Metric(name, name.replace("_", " "), "1", "neutral")
+
+
+def display_order(names: Collection[str]) -> tuple[str, ...]:
+    """The names as reports list them: catalogued, then defined by programs, then unknown ones by name."""
+    known = [n for n in (*METRICS, *_defined) if n in names]
+    return (*known, *sorted(set(names) - set(known)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .claim import Claim
 from .experiment import Settings
+from .figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class Observation:
     position: int = 0  # place in the block's order
     started: float = 0.0  # seconds since the experiment began
     stage: str = "main"
+    round: int = 0  # the how-manieth block of its workload: rounds run one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +48,7 @@ class Observations:
     rows: tuple[Observation, ...]
     failures: tuple[Failure, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    levels: dict[str, dict[str, str]] = field(default_factory=dict)  # workload -> factor -> level
+    figures: tuple[Figure, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    processors: int = 0  # of the machine it ran on; 0 = not known

@@ -60,3 +60,8 @@ class Program:
     answer: Answer = Answer()
     server: Server | None = None
     provenance: str = ""  # "Debian ghostscript 10.0.0", input "heapyard generator postscript seed 1"
+    mutator: bool = False  # writes its responses to RESULT_FILE in its own folder (design: "A mutator")
+    levels: dict[str, str] = field(default_factory=dict)  # of the factors that tell workloads apart
+
+
+RESULT_FILE = "mutator.json"

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.analysis import Analysis
 from ..model.errors import HeapyardError
+from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
 from . import figure_forest, figure_scatter, figure_trials, page_data, page_tables
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
 from .standings import shown_metrics, standings
 from .verdict import verdict
-from .words import VERDICT_SIGNS, VERDICT_WORDS, direction_text, interval_text, metric_named, percent, sentence
+from .words import VERDICT_SIGNS, VERDICT_WORDS, direction_text, interval_text, percent, sentence
 
 if TYPE_CHECKING:
     from jinja2 import Environment

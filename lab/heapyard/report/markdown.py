@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ..model.analysis import Analysis
-from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
+from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_value
 from .verdict import verdict
-from .words import VERDICT_WORDS, direction_text, interval_text, metric_named, sentence
+from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 
 
 def markdown(analysis: Analysis, record: Record) -> str:
     """Verdict, overall table, one table per primary metric, failures, control, and how to look behind the numbers."""
     lines = [f"**{_cell(verdict(analysis))}**", ""]
     overall = [
-        o for o in (analysis.over_all(m) for m in (PRIMARY_TIME, PRIMARY_MEMORY)) if o is not None and o.comparisons
+        o for o in (analysis.over_all(m) for m in analysis.primary) if o is not None and o.comparisons
     ]
     if overall:
         lines += [
@@ -25,7 +25,7 @@ def markdown(analysis: Analysis, record: Record) -> str:
             [_cell(t), *(_entry(o.comparisons, t, analysis.baseline) for o in overall)] for t in analysis.treatments
         ]
         lines += _rows(["allocator", *(metric_named(o.metric).title for o in overall)], rows)
-    for name in (PRIMARY_TIME, PRIMARY_MEMORY):
+    for name in analysis.primary:
         metric, cells = metric_named(name), [c for c in analysis.cells if c.metric == name]
         if not cells:
             continue

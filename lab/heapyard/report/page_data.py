@@ -9,11 +9,11 @@ from typing import Any
 
 from ..model.analysis import Analysis
 from ..model.errors import HeapyardError
-from ..model.metrics import PRIMARY_TIME, Metric
+from ..model.metrics import PRIMARY_TIME, Metric, metric_named
 from ..model.record import Record, TrialRecord
 from ..model.units import format_duration, format_value
 from .figure_forest import band
-from .words import bounded, interval_text, metric_named
+from .words import bounded, interval_text
 
 Row = dict[str, Any]
 Series = Sequence[tuple[float, int, int]]

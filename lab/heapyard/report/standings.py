@@ -6,9 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..model.analysis import Analysis, Comparison, Verdict
-from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
-
-PRIMARY = (PRIMARY_TIME, PRIMARY_MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +46,13 @@ def standings(analysis: Analysis) -> list[Standing]:
         )
         for treatment in analysis.treatments
     ]
-    lead = PRIMARY_TIME if PRIMARY_TIME in analysis.metrics else next(iter(analysis.metrics), "")
+    lead = analysis.time if analysis.time in analysis.metrics else next(iter(analysis.metrics), "")
     return sorted(rows, key=lambda row: _rank(row, lead))
 
 
 def shown_metrics(analysis: Analysis) -> tuple[str, ...]:
     """What the answer leads with: time and memory, or the first metric there is when neither was measured."""
-    return tuple(m for m in PRIMARY if m in analysis.metrics) or analysis.metrics[:1]
+    return tuple(m for m in analysis.primary if m in analysis.metrics) or analysis.metrics[:1]
 
 
 def _place(analysis: Analysis, treatment: str, metric: str) -> Place:

@@ -9,14 +9,14 @@ from rich.text import Text
 
 from ..model.analysis import Analysis, Cell
 from ..model.journal import BUDGET
-from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
+from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_duration
 from .scatter_text import scatter
 from .standings import shown_metrics, standings
 from .terminal_tables import cell_table, grids, overall_table
 from .verdict import verdict
-from .words import direction_text, metric_named, percent, plain, sentence
+from .words import direction_text, percent, plain, sentence
 
 WIDEST_TEXT = 100  # columns of running text: longer lines are hard to read
 KEY = "+ better   - worse   = same within the margin   ? undecided   * not distinguishable from the best"
@@ -129,7 +129,7 @@ def _time_to_decide(analysis: Analysis, record: Record) -> list[tuple[str, str]]
     more = [
         c.blocks_to_decide
         for cell in analysis.cells
-        if cell.metric in (PRIMARY_TIME, PRIMARY_MEMORY)
+        if cell.metric in analysis.primary
         for c in cell.comparisons
         if c.blocks_to_decide
     ]

@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model.analysis import Cell, Comparison
+from ..model.metrics import metric_named
 from ..model.units import format_value
 from .standings import Standing
-from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, metric_named, plain, ratio
+from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, plain, ratio
 
 STYLES = {"better": "green", "worse": "red", "equivalent": "", "undecided": "dim"}
 NAME_WIDTH = 25  # of an allocator, at most

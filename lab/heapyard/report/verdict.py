@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from ..model.analysis import Analysis, Comparison, Overall, Verdict
-from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
-from .words import bounded, listed, metric_named, phrase
+from ..model.metrics import metric_named
+from .words import bounded, listed, phrase
 
 
 def verdict(analysis: Analysis) -> str:
     """One sentence (two where a warning must come first): what was found and how sure it is. O(treatments x cells)."""
-    time, memory = analysis.over_all(PRIMARY_TIME), analysis.over_all(PRIMARY_MEMORY)
+    time, memory = analysis.over_all(analysis.time), analysis.over_all(analysis.memory)
     if time is None or not time.comparisons:
         return _warning(analysis) + _without_comparison(analysis)
     return _warning(analysis) + _best(analysis, time, memory)
@@ -105,7 +105,7 @@ def _blocks(analysis: Analysis, time: Overall) -> str:
     more = [
         c.blocks_to_decide
         for cell in analysis.cells
-        if cell.metric in (PRIMARY_TIME, PRIMARY_MEMORY) and cell.workload in time.workloads
+        if cell.metric in analysis.primary and cell.workload in time.workloads
         for c in cell.comparisons
         if c.blocks_to_decide
     ]
@@ -116,7 +116,7 @@ def _single_programs(analysis: Analysis) -> str:
     """Who does best on single programs, where the mean over all of them is open."""
     counts: dict[str, Counter[Verdict]] = {}
     for cell in analysis.cells:
-        if cell.metric == PRIMARY_TIME:
+        if cell.metric == analysis.time:
             for c in cell.comparisons:
                 counts.setdefault(c.treatment, Counter())[c.verdict] += 1
     best = max(counts, key=lambda t: counts[t]["better"] - counts[t]["worse"], default="")

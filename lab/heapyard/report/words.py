@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ..model.analysis import Comparison, Interval, Verdict
-from ..model.metrics import METRICS, Metric
+from ..model.metrics import Metric
 
 VERDICT_WORDS: dict[Verdict, str] = {
     "better": "better",
@@ -15,11 +15,6 @@ VERDICT_WORDS: dict[Verdict, str] = {
     "undecided": "undecided",
 }
 VERDICT_SIGNS: dict[Verdict, str] = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
-
-
-def metric_named(name: str) -> Metric:
-    """The catalogued metric, or a neutral one for a response of a program's own."""
-    return METRICS.get(name) or Metric(name, name.replace("_", " "), "1", "neutral")
 
 
 def bounded(interval: Interval) -> bool:

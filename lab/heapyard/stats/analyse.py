@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model.analysis import Analysis, Overall, ParetoPoint
-from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
 from ..model.observations import Observations
 from .cells import analyse_cell
 from .control import check_control, number_of_checks
@@ -24,7 +23,7 @@ def analyse(observations: Observations) -> Analysis:
     settings, baseline, control = observations.settings, observations.baseline, observations.control
     treatments = tuple(t for t in observations.treatments if t != control)
     made = tables(observations)
-    checks = number_of_checks(made, control)
+    checks = number_of_checks(made, control, (settings.time_metric, settings.memory_metric))
     cells = tuple(analyse_cell(t, baseline=baseline, control=control, settings=settings, checks=checks) for t in made)
     metrics = tuple(m for m in metric_order(observations) if any(t.metric == m for t in made))
     by_metric: dict[str, list[Table]] = {m: [t for t in made if t.metric == m] for m in metrics}
@@ -40,9 +39,11 @@ def analyse(observations: Observations) -> Analysis:
         metrics=metrics,
         cells=cells,
         overall=overall,
-        pareto=_time_and_memory(common, over, treatments, baseline),
-        control=check_control(cells, confidence=settings.confidence),
+        pareto=_time_and_memory(common, over, treatments, baseline, settings.time_metric, settings.memory_metric),
+        control=check_control(cells, (settings.time_metric, settings.memory_metric), confidence=settings.confidence),
         failures=observations.failures,
+        time=settings.time_metric,
+        memory=settings.memory_metric,
         notes=notes_on(observations, made, cells, overall),
     )
 
@@ -52,11 +53,13 @@ def _time_and_memory(
     over: Callable[[str, tuple[str, ...], tuple[str, ...]], Overall | None],
     treatments: tuple[str, ...],
     baseline: str,
+    time: str,
+    memory: str,
 ) -> tuple[ParetoPoint, ...]:
     """Time and memory over one and the same set of workloads and treatments, where both were measured."""
-    if PRIMARY_TIME not in common or PRIMARY_MEMORY not in common:
+    if time not in common or memory not in common:
         return ()
-    (time_set, timed), (memory_set, sized) = common[PRIMARY_TIME], common[PRIMARY_MEMORY]
+    (time_set, timed), (memory_set, sized) = common[time], common[memory]
     workloads = tuple(w for w in time_set if w in memory_set)
     kept = tuple(t for t in treatments if t in timed and t in sized)
-    return pareto(over(PRIMARY_TIME, workloads, kept), over(PRIMARY_MEMORY, workloads, kept), kept, baseline)
+    return pareto(over(time, workloads, kept), over(memory, workloads, kept), kept, baseline)

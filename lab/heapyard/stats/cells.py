@@ -10,11 +10,11 @@ import numpy as np
 from ..design.two_stage import blocks_to_decide
 from ..model.analysis import Cell, Comparison, Summary
 from ..model.experiment import Settings
-from ..model.metrics import Direction
+from ..model.metrics import Direction, metric_named
 from .block_model import cv_of
 from .contrasts import Contrast, Contrasts
 from .letters import compact_letters
-from .scale import margin_of, metric_named, scale_for, sign_of
+from .scale import margin_of, scale_for, sign_of
 from .tables import Table
 from .verdict import verdict
 

@@ -8,14 +8,12 @@ import numpy as np
 
 from ..model.analysis import Cell, Comparison, Interval, Overall
 from ..model.experiment import Settings
-from ..model.metrics import PRIMARY_MEMORY, PRIMARY_TIME
+from ..model.metrics import metric_named
 from ..model.observations import Observations
 from .contrasts import PAIRED
 from .robust import hodges_lehmann
-from .scale import margin_of, metric_named, scale_for
+from .scale import margin_of, scale_for
 from .tables import Table, excluded
-
-_PRIMARY = (PRIMARY_TIME, PRIMARY_MEMORY)
 
 
 def notes_on(
@@ -39,7 +37,7 @@ def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequ
         elif observations.rows and not any(t.workload == workload for t in tables):
             yield f"{workload}: no block was completed."
     for one in overall:
-        if one.metric not in _PRIMARY:
+        if one.metric not in _primary(observations):
             continue
         missing = [w for w in observations.workloads if w not in one.workloads]
         dropped = [
@@ -56,13 +54,13 @@ def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequ
 
 def _precision(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
     limit = 1.05 * settings.precision  # what a planned number of blocks may miss by chance is not worth a note
-    missed = [c for c in cells if c.metric == PRIMARY_TIME and len(c.summaries) > 1 and c.half_width > limit]
+    missed = [c for c in cells if c.metric == settings.time_metric and len(c.summaries) > 1 and c.half_width > limit]
     if missed:
         reached = ", ".join(
             f"{c.workload} " + (f"±{c.half_width:.1%}" if c.blocks > 1 else "one block") for c in missed
         )
         yield (
-            f"The wanted half-width of ±{settings.precision:.1%} of a {_title(PRIMARY_TIME)} ratio "
+            f"The wanted half-width of ±{settings.precision:.1%} of a {_title(settings.time_metric)} ratio "
             f"was not reached: {reached}."
         )
 
@@ -80,7 +78,7 @@ def _second_opinion(tables: Sequence[Table], cells: Sequence[Cell], observations
     """Where a rank-based analysis would not support the model's claim, or makes one that the model does not."""
     settings = observations.settings
     for table, cell in zip(tables, cells, strict=True):
-        if cell.metric not in _PRIMARY:
+        if cell.metric not in _primary(observations):
             continue
         metric = metric_named(cell.metric)
         margin = margin_of(metric, settings)
@@ -108,6 +106,10 @@ def _zeros(tables: Sequence[Table]) -> Iterator[str]:
     zeros = sorted({t.metric for t in tables if metric_named(t.metric).scale == "log" and bool((t.values <= 0).any())})
     for name in zeros:
         yield f"{_title(name)} was zero in some trials; there it is analysed as ln(value + one unit of resolution)."
+
+
+def _primary(observations: Observations) -> tuple[str, str]:
+    return observations.settings.time_metric, observations.settings.memory_metric
 
 
 def _title(metric: str) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..model.analysis import Cell, Overall
 from ..model.experiment import Settings
+from ..model.metrics import metric_named
 from .cells import compared, losers, standing
 from .contrasts import Contrasts
-from .scale import metric_named, scale_for, sign_of
+from .scale import scale_for, sign_of
 from .tables import Table
 
 

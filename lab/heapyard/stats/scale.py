@@ -7,16 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.metrics import METRICS, Direction, Metric
+from ..model.metrics import Direction, Metric
 from ..model.experiment import Settings
 
 # What "one" is for a response that may be zero: an event, a page, or a millisecond (CPU time is accounted in ticks).
 _RESOLUTION = {"1": 1.0, "B": 4096.0, "s": 1e-3}
-
-
-def metric_named(name: str) -> Metric:
-    """The metric of that name; one the catalog does not know is taken as positive, lower is better."""
-    return METRICS.get(name) or Metric(name, name, "1")
 
 
 @dataclass(frozen=True, slots=True)

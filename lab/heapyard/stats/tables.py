@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.metrics import METRICS
+from ..model.metrics import display_order
 from ..model.observations import Observations
 
 
@@ -32,9 +32,8 @@ def excluded(observations: Observations) -> dict[str, frozenset[str]]:
 
 
 def metric_order(observations: Observations) -> tuple[str, ...]:
-    """Metrics that occur, in display order; unknown ones last, by name."""
-    present = {row.metric for row in observations.rows}
-    return (*(m for m in METRICS if m in present), *sorted(present - METRICS.keys()))
+    """Metrics that occur, in display order."""
+    return display_order({row.metric for row in observations.rows})
 
 
 def tables(observations: Observations) -> list[Table]:
