@@ -368,6 +368,19 @@ def test_the_live_width_is_the_intervals(tmp_path: Path) -> None:
     assert width.of("one") == pytest.approx(cell.half_width, rel=0.5)
 
 
+def test_blocks_that_a_guard_cut_short_at_different_places_have_no_width() -> None:
+    width, ok = LiveWidth(0.95), TrialOutcome("ok", metrics={"wall": 1.0})
+    labels = ("glibc", "swift", "slim")
+    for index, order in enumerate([("glibc", "swift"), ("slim", "glibc"), ("swift", "slim")]):
+        for position in range(2):
+            width.add(Block(index, "pilot", index, "one", order, (0, 0)), position, ok)
+    assert width.of("one") is None
+    for index in (3, 4):
+        for position in range(3):
+            width.add(Block(index, "pilot", index, "one", labels, (0, 0, 0)), position, ok)
+    assert width.of("one") == pytest.approx(0.0)
+
+
 # --- processes of their own
 
 

@@ -26,7 +26,7 @@ class LiveWidth:
         """Half-width from the complete blocks so far; None before the second. O(blocks x treatments)."""
         blocks = self._logs[workload].values()
         labels = max((tuple(sorted(logs)) for logs in blocks), key=len, default=())
-        table = [[logs[label] for label in labels] for logs in blocks if len(logs) == len(labels)]
+        table = [[logs[label] for label in labels] for logs in blocks if logs.keys() == set(labels)]
         if len(table) < 2 or len(labels) < 2:
             return None
         from scipy.special import stdtrit
