@@ -73,6 +73,26 @@ def test_a_damaged_series_is_said_so(tmp_path: Path) -> None:
         store.read_series(tmp_path, name)
 
 
+def test_a_file_from_before_mutators_opens_and_can_be_continued(tmp_path: Path) -> None:
+    """Version 1 had no results, figures or claims."""
+    folder = made(tmp_path)
+    path = folder / database.FILE_NAME
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "ALTER TABLE trial DROP COLUMN result; DROP TABLE figure; DROP TABLE claim; PRAGMA user_version=1;"
+        )
+    connection.close()
+    before = store.load_record(folder)
+    assert len(before.trials) > 2 and before.experiment.figures == () and before.trials[0].result == ""
+    with store.reopen(folder) as journal:
+        journal.event("noted", "continued")
+    after = store.load_record(folder)
+    assert after.trials == before.trials and after.events[-1].text == "continued"
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == database.SCHEMA_VERSION == 2
+    connection.close()
+
+
 def test_a_finished_experiment_is_one_file_and_opens_in_a_read_only_folder(tmp_path: Path) -> None:
     folder = made(tmp_path)
     assert not list(folder.glob("*-wal"))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from yard import allocator
 
-from heapyard.catalog.study import Claim, Command, Library, read_study
+from heapyard.catalog.study import Command, Library, read_study
 from heapyard.catalog.treatments import cross, parse_cpus
+from heapyard.model.claim import Claim
 from heapyard.model.errors import UsageError
 
 FULL = """
@@ -45,9 +46,11 @@ env = { OWN_OPTION = "1" }
 [[claims]]
 text = "one arena is slower"
 source = "a paper, figure 3"
+kind = "within"
 metric = "wall"
-treatment = "glibc [MALLOC_ARENA_MAX=1]"
-ratio = [1.0, 1.5]
+treatments = ["glibc [MALLOC_ARENA_MAX=1]"]
+at = { program = "jq:full", thp = ["never"] }
+bounds = [1.0, 1.5]
 
 [[claims]]
 text = "a sentence alone"
@@ -82,7 +85,15 @@ def test_every_field_is_read(tmp_path: Path) -> None:
     }
     assert study.libraries == {"own": Library(tmp_path / "libown.so", {"OWN_OPTION": "1"})}
     assert study.claims == (
-        Claim("one arena is slower", "a paper, figure 3", "wall", "", "glibc [MALLOC_ARENA_MAX=1]", (1.0, 1.5)),
+        Claim(
+            "one arena is slower",
+            "within",
+            "a paper, figure 3",
+            "wall",
+            ("glibc [MALLOC_ARENA_MAX=1]",),
+            at={"program": ("jq:full",), "thp": ("never",)},
+            bounds=(1.0, 1.5),
+        ),
         Claim("a sentence alone"),
     )
 
@@ -107,7 +118,15 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         ("[study]\n[program.p]\ncommand = []", 3, "program.p.command", "empty"),
         ("[study]\n[program.p]\ncommand = ['x']\ncheck = 'maybe'", 4, "program.p.check", "output, exit"),
         ("[study]\n[allocator.a]\nlib = 'x'", 2, "allocator.a.library", "is missing"),
-        ("[study]\n[[claims]]\ntext = 'a'\n[[claims]]\ntext = 'b'\nratio = [2, 1]", 6, "claims.ratio", "two numbers"),
+        ("[study]\n[[claims]]\ntext = 'a'\n[[claims]]\ntext = 'b'\nbounds = [2, 1]", 6, "claims.bounds", "two numbers"),
+        ("[study]\n[[claims]]\ntext = 'a'\nkind = 'within'\nmetric = 'wall'", 2, "claims.bounds", "kind within needs it"),
+        ("[study]\n[[claims]]\ntext = 'a'\nover = 'moon'", 4, "claims.over", "not a factor here"),
+        ("[study]\n[options]\nthreads = 2", 2, "options", "the study names none"),
+        ("[study]\nmutator = 'acdc'\n[factors]\ndelay = 3", 4, "factors.delay", "list of levels"),
+        ("[study]\nmutator = 'acdc'\n[factors]\ndelay = [1, 1]", 4, "factors.delay", "same level twice"),
+        ("[study]\nmutator = 'acdc'\n[factors]\ndelay = [[1]]", 4, "factors.delay", "numbers, strings"),
+        ("[study]\nmutator = 'acdc'\nprograms = ['jq']", 3, "study.programs", "do not go together"),
+        ("[study]\nmutator = 'acdc'\n[[figures]]\ntitle = 'a'\nmetric = 'wall'\nover = 'x'", 6, "figures.over", "factor"),
         ("[study]\n[oops]\n", 2, "oops", "not known here"),
     ],
 )

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..model.claim import Claim
 from ..model.errors import UsageError
+from ..model.figure import Figure
 from ..model.units import parse_duration, parse_percent
+from .mutators import Value
+from .study_findings import read_claims, read_figures
 from .toml_file import TomlTable, read_toml
-from .treatments import check_levels, parse_cpus
+from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
 
 CHECKS = ("output", "exit")
 
@@ -36,22 +40,19 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What a paper found, to be held against the result."""
+class OwnTreatment:
+    """An allocator under options of the mutator that no other treatment has, such as ACDC's placement compact."""
 
-    text: str
-    source: str = ""
-    metric: str = ""
-    workload: str = ""
-    treatment: str = ""
-    ratio: tuple[float, float] | None = None  # bounds of the treatment's ratio to the baseline
+    allocator: str
+    options: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
     """An experiment in the user's words. Empty `programs` and `allocators` mean the usual ones.
 
-    `settings` holds the fields of model.experiment.Settings that were given; `factors` the levels in the order written.
+    `settings` holds the fields of model.experiment.Settings that were given; `factors` the levels of the factors that
+    make treatments, in the order written.
     """
 
     title: str = ""
@@ -62,31 +63,73 @@ class Study:
     factors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     commands: dict[str, Command] = field(default_factory=dict)
     libraries: dict[str, Library] = field(default_factory=dict)
+    mutator: str = ""
+    options: dict[str, Value] = field(default_factory=dict)  # of the mutator, in every workload
+    levels: dict[str, tuple[Value, ...]] = field(default_factory=dict)  # of the factors that tell workloads apart
+    treatments: dict[str, OwnTreatment] = field(default_factory=dict)
+    figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
+    scale: str = ""
     text: str = ""
 
 
-def read_study(path: Path) -> Study:
-    """The study in a file; UsageError names file, line and field. Relative paths are taken from the file's folder."""
-    top = read_toml(path)
+def read_study(path: Path, scale: str | None = None) -> Study:
+    """The study in a file at one of its scales; UsageError names file, line and field.
+
+    Relative paths are taken from the file's folder. A table [scales.NAME] holds what is different at that scale; without
+    `scale` the study's own choice applies.
+    """
+    top, chosen = _at_scale(read_toml(path), scale)
     table = top.table("study")
     if table is None:
         top.fail("study", "is missing; a study file begins with a table [study]")
+    table.get("scale", str, "the name of a scale", "")
+    mutator = table.string("mutator", "")
+    factors, levels = _factors(top.table("factors"), bool(mutator))
+    options = top.table("options")
+    if options is not None and not mutator:
+        top.fail("options", "are of a mutator, and the study names none")
     study = Study(
         title=table.string("title", path.stem),
         programs=table.strings("programs", ()),
         allocators=table.strings("allocators", ()),
         baseline=table.string("baseline", "glibc"),
         settings=_settings(table),
-        factors=_factors(top.table("factors")),
+        factors=factors,
         commands={name: _command(t) for name, t in _named(top, "program").items()},
         libraries={name: _library(t) for name, t in _named(top, "allocator").items()},
-        claims=_claims(top),
+        mutator=mutator,
+        options=_options(options),
+        levels=levels,
+        treatments={name: _own_treatment(t, bool(mutator)) for name, t in _named(top, "treatments").items()},
+        figures=read_figures(top, levels),
+        claims=read_claims(top, {"program": table.strings("programs", ()), **factors, **levels}),
+        scale=chosen,
         text=path.read_text(encoding="utf-8"),
     )
+    if mutator and study.programs:
+        table.fail("programs", "and a mutator do not go together; write two studies")
     table.finish()
     top.finish()
     return study
+
+
+def _at_scale(top: TomlTable, wanted: str | None) -> tuple[TomlTable, str]:
+    """The file's top table at the wanted scale, and the scale's name ("" when the file has none)."""
+    scales = top.table("scales")
+    study = top.table("study")
+    names = tuple(scales.keys()) if scales else ()
+    if not scales or study is None:
+        if wanted is not None:
+            raise UsageError(f"{top.path}: has no scales, so there is no scale '{wanted}'")
+        return top, ""
+    own = study.string("scale", names[0], choices=names)
+    chosen = own if wanted is None else wanted
+    if chosen not in names:
+        raise UsageError(f"{top.path}: there is no scale '{chosen}'; there are {', '.join(names)}")
+    found = scales.table(chosen)
+    assert found is not None
+    return top.without("scales").overlaid(found), chosen
 
 
 def _settings(table: TomlTable) -> dict[str, Any]:
@@ -101,6 +144,8 @@ def _settings(table: TomlTable) -> dict[str, Any]:
         "seed": table.integer("seed", None, least=0),
         "count_syscalls": table.boolean("count_syscalls", None),
         "count_instructions": table.boolean("count_instructions", None),
+        "time_metric": table.string("time", None),
+        "memory_metric": table.string("memory", None),
     }
     margins = table.table("margins")
     if margins is not None:
@@ -121,20 +166,52 @@ def _parsed(table: TomlTable, name: str, parse: Callable[[str], Any]) -> Any:
         table.fail(name, f"is wrong: {error.message}")
 
 
-def _factors(table: TomlTable | None) -> dict[str, tuple[str, ...]]:
-    if table is None:
-        return {}
-    found: dict[str, tuple[str, ...]] = {}
-    for name in table.keys():
+def _factors(
+    table: TomlTable | None, mutator: bool
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Value, ...]]]:
+    """Levels of the factors that make treatments (thp, cpus, env.NAME), and of those that make workloads of a mutator."""
+    made: dict[str, tuple[str, ...]] = {}
+    told_apart: dict[str, tuple[Value, ...]] = {}
+    for name in table.keys() if table else ():
+        assert table is not None
         inner = table.table(name) if name == "env" else None
+        if mutator and name not in ("env", *TREATMENT_FACTORS):
+            told_apart[name] = _levels(table, name)
+            continue
         for key in inner.keys() if inner else [name]:
             factor = f"env.{key}" if inner else name
             holder = inner or table
-            found[factor] = holder.strings(key)
+            made[factor] = holder.strings(key)
             try:
-                check_levels(factor, found[factor])
+                check_levels(factor, made[factor])
             except UsageError as error:
                 holder.fail(key, f"is wrong: {error.message}")
+    if table:
+        table.finish()
+    return made, told_apart
+
+
+def _levels(table: TomlTable, name: str) -> tuple[Value, ...]:
+    levels = table.get(name, list, "a list of levels")
+    if not levels:
+        table.fail(name, "has no levels")
+    for level in levels:
+        if not isinstance(level, (str, int, float)):
+            table.fail(name, f"must be a list of numbers, strings or true and false, not {level!r}")
+    if len({str(level) for level in levels}) < len(levels):
+        table.fail(name, "has the same level twice")
+    return tuple(levels)
+
+
+def _options(table: TomlTable | None) -> dict[str, Value]:
+    kinds = (str, int, float, bool)
+    return {name: table.get(name, kinds, "a number, a string, true or false") for name in table.keys()} if table else {}
+
+
+def _own_treatment(table: TomlTable, mutator: bool) -> OwnTreatment:
+    if not mutator:
+        table.fail("options", "are of a mutator, and the study names none")
+    found = OwnTreatment(table.string("allocator"), _options(table.table("options")))
     table.finish()
     return found
 
@@ -166,26 +243,3 @@ def _library(table: TomlTable) -> Library:
     library = Library(table.path.absolute().parent / Path(table.string("library")).expanduser(), table.mapping("env"))
     table.finish()
     return library
-
-
-def _claims(top: TomlTable) -> tuple[Claim, ...]:
-    """`[[claims]]`: a sentence, and if it can be checked the metric, the treatment and bounds of its ratio."""
-    found = []
-    for table in top.array("claims"):
-        ratio = table.get("ratio", list, "two numbers, the least and the greatest", None)
-        if ratio is not None and (
-            len(ratio) != 2 or not all(type(r) in (int, float) for r in ratio) or ratio[0] > ratio[1]
-        ):
-            table.fail("ratio", "must be two numbers, the least and the greatest")
-        found.append(
-            Claim(
-                text=table.string("text"),
-                source=table.string("source", ""),
-                metric=table.string("metric", ""),
-                workload=table.string("workload", ""),
-                treatment=table.string("treatment", ""),
-                ratio=(float(ratio[0]), float(ratio[1])) if ratio else None,
-            )
-        )
-        table.finish()
-    return tuple(found)

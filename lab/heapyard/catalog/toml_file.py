@@ -49,7 +49,8 @@ class TomlTable:
                 self.fail(field, f"is missing; it must be {wanted}")
             return default
         value = self._values[field]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kinds):
             self.fail(field, f"must be {wanted}, not {value!r}")
         return value
 
@@ -106,12 +107,29 @@ class TomlTable:
         name = f"{self.name}.{field}" if self.name else field
         return [TomlTable(self.path, self._text, value, name, nth) for nth, value in enumerate(values)]
 
+    def overlaid(self, over: TomlTable) -> TomlTable:
+        """This table with the fields of `over` in place of its own, tables merged field by field."""
+        return TomlTable(self.path, self._text, _merged(self._values, over._values), self.name, self._nth)
+
+    def without(self, field: str) -> TomlTable:
+        """This table as if it had no such field."""
+        rest = {name: value for name, value in self._values.items() if name != field}
+        return TomlTable(self.path, self._text, rest, self.name, self._nth)
+
     def finish(self) -> None:
         """Complain about the first field that nothing read: a misspelling, most likely."""
         unknown = [field for field in self._values if field not in self._read]
         if unknown:
             known = ", ".join(sorted(self._read))
             self.fail(unknown[0], f"is not known here; known are {known}")
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    def one(name: str) -> Any:
+        both = isinstance(below.get(name), dict) and isinstance(above.get(name), dict)
+        return _merged(below[name], above[name]) if both else above.get(name, below.get(name))
+
+    return {name: one(name) for name in {**below, **above}}
 
 
 def read_toml(path: Path) -> TomlTable:

@@ -11,13 +11,19 @@ from ..model.errors import UsageError
 from ..model.experiment import CONTROL_SUFFIX, Treatment
 
 THP_LEVELS = ("default", "never")
+TREATMENT_FACTORS = ("thp", "cpus")  # and env.NAME
 _ENV = "env."
 
 
 def cross(
-    allocators: Sequence[Allocator], factors: Mapping[str, Sequence[str]], baseline: str
+    allocators: Sequence[Allocator],
+    factors: Mapping[str, Sequence[str]],
+    baseline: str,
+    own: Mapping[str, tuple[Allocator, tuple[str, ...]]] = {},
 ) -> tuple[tuple[Treatment, ...], str]:
     """Every allocator at every combination of levels, then the control; and the label of the baseline.
+
+    `own`: further treatments by name, each an allocator with arguments that it adds to the program's.
 
     The baseline is the allocator of that name at the first level of every factor. A factor of one level is a condition
     of all treatments and does not show in their labels. UsageError when the baseline is not among the allocators or a
@@ -29,12 +35,13 @@ def cross(
         )
     for factor, levels in factors.items():
         check_levels(factor, levels)
+    every = [*((a.name, a, ()) for a in allocators), *((name, *what) for name, what in own.items())]
     treatments = [
-        Treatment(_label(allocator, levels, factors), allocator, levels)
-        for allocator in allocators
+        Treatment(_label(name, levels, factors), allocator, levels, arguments=arguments)
+        for name, allocator, arguments in every
         for levels in (dict(zip(factors, chosen, strict=True)) for chosen in itertools.product(*factors.values()))
     ]
-    base = next(t for t in treatments if t.allocator.name == baseline)
+    base = treatments[next(i for i, a in enumerate(allocators) if a.name == baseline) * (len(treatments) // len(every))]
     control = Treatment(base.label + CONTROL_SUFFIX, base.allocator, base.levels, role="control")
     return (*treatments, control), base.label
 
@@ -73,6 +80,6 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _label(allocator: Allocator, levels: Mapping[str, str], factors: Mapping[str, Sequence[str]]) -> str:
-    shown = [f"{name.removeprefix(_ENV)}={level}" for name, level in levels.items() if len(factors[name]) > 1]
-    return f"{allocator.name} [{', '.join(shown)}]" if shown else allocator.name
+def _label(name: str, levels: Mapping[str, str], factors: Mapping[str, Sequence[str]]) -> str:
+    shown = [f"{f.removeprefix(_ENV)}={level}" for f, level in levels.items() if len(factors[f]) > 1]
+    return f"{name} [{', '.join(shown)}]" if shown else name

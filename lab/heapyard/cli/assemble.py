@@ -37,7 +37,7 @@ def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = r
     _check_tools(study)
     allocators = _allocators(study, say)
     programs = _programs(study, full, say)
-    treatments, baseline = cross(allocators, study.factors, study.baseline)
+    treatments, baseline = cross(allocators, study.factors, study.baseline, _own_treatments(study, allocators))
     if len(treatments) < 3:  # the baseline and its control
         raise SetupError(
             f"there is nothing to compare {study.baseline} with",
@@ -55,6 +55,8 @@ def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = r
         argv=("heapyard", *sys.argv[1:]),
         cwd=os.getcwd(),
         study=study.text,
+        figures=study.figures,
+        claims=study.claims,
     )
 
 
@@ -84,6 +86,17 @@ def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     found = [replace(a, env={**a.env, **own[a.base]}) if a.base in own else a for a in found]
     asked_for = {*study.allocators, *study.libraries, study.baseline}
     return [a for a in found if _loads(a, a.name in asked_for, say)]
+
+
+def _own_treatments(study: Study, allocators: list[Allocator]) -> dict[str, tuple[Allocator, tuple[str, ...]]]:
+    """The study's own treatments by name, each with its arguments; UsageError for an allocator the study does not have."""
+    from ..catalog.mutators import arguments
+
+    named = {a.name: a for a in allocators}
+    for name, own in study.treatments.items():
+        if own.allocator not in named:
+            raise UsageError(f"treatment '{name}' is under {own.allocator}, which is not among the study's allocators")
+    return {name: (named[own.allocator], arguments(own.options)) for name, own in study.treatments.items()}
 
 
 def _loads(allocator: Allocator, asked_for: bool, say: Callable[[str], None]) -> bool:
@@ -125,6 +138,11 @@ def _install_usual_allocators(say: Callable[[str], None]) -> None:
 def _programs(study: Study, full: bool, say: Callable[[str], None]) -> tuple[Program, ...]:
     from ..catalog.program_command import program_from_command
 
+    if study.mutator:
+        from ..catalog.mutators import workloads
+
+        only = [option for own in study.treatments.values() for option in own.options]
+        return workloads(study.mutator, study.options, study.levels, only)
     own = {
         name: program_from_command(
             c.argv, stdin=c.stdin, env=c.env, cwd=c.cwd, name=name, expect_exit=c.expect_exit, check=c.check

@@ -2,38 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import manner, manner_options
+from .options import Duration, manner, manner_options
+
+if TYPE_CHECKING:
+    from ..catalog.study import Study
+    from ..model.experiment import Experiment
 
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml")
+@click.option("--scale", metavar="NAME", help="Which of the study's scales, such as quick or paper.")
+@click.option("--allocators", multiple=True, metavar="NAME,...", help="Compare these instead of the study's own.")
+@click.option("--allocator", "libraries", multiple=True, metavar="NAME=LIBRARY", help="And a malloc library of your own.")
+@click.option("--blocks", type=click.IntRange(1), metavar="N", help="Exactly so many blocks.")
+@click.option("--budget", type=Duration(), help="Time for the whole experiment.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders.")
 @click.option("--plan", is_flag=True, help="Say what would be run, and stop.")
 @manner_options
-def command(study: Path, plan: bool, **options: Any) -> int:
+def command(
+    study: Path,
+    scale: str | None,
+    allocators: tuple[str, ...],
+    libraries: tuple[str, ...],
+    blocks: int | None,
+    budget: float | None,
+    seed: int | None,
+    plan: bool,
+    **options: Any,
+) -> int:
     """Carry out the experiment that a study file describes.
 
-    docs/guide.md explains the fields; studies/ holds examples, such as studies/quick.toml.
+    docs/guide.md explains the fields; studies/ holds examples, and the experiments of the literature.
 
     \b
     Examples:
       heapyard run studies/quick.toml
-      heapyard run --plan studies/arenas.toml
+      heapyard run studies/acdc/deallocation-delay.toml --scale paper
+      heapyard run --plan studies/acdc/false-sharing.toml
+      heapyard run studies/acdc/locality.toml --allocator mine=./libmine.so
     """
     from ..catalog.study import read_study
     from .assemble import assemble
     from .conduct import conduct
 
-    experiment = assemble(read_study(study))
+    changed = _changed(read_study(study, scale), allocators, libraries, blocks=blocks, budget=budget, seed=seed)
+    experiment = assemble(changed)
     if plan:
-        click.echo(f"{experiment.title}: {', '.join(p.name for p in experiment.programs)}")
-        for treatment in experiment.treatments:
-            click.echo(
-                f"  {treatment.label}  {treatment.allocator.version}  {treatment.allocator.library or ''}".rstrip()
-            )
+        _show_plan(experiment)
         return 0
     return conduct(experiment, manner(**options))
+
+
+def _changed(study: Study, allocators: tuple[str, ...], libraries: tuple[str, ...], **settings: Any) -> Study:
+    """The study with what the command line says instead of the file."""
+    from ..catalog.allocators import parse_allocator_option
+    from ..catalog.study import Library
+    from .naming import split_list
+
+    own = {name: Library(path) for name, path in map(parse_allocator_option, libraries)}
+    named = split_list(allocators) or study.allocators
+    given = {name: value for name, value in settings.items() if value is not None}
+    return replace(
+        study,
+        allocators=(*named, *own) if named else (),
+        libraries={**study.libraries, **own},
+        settings={**study.settings, **given},
+    )
+
+
+def _show_plan(experiment: Experiment) -> None:
+    settings = experiment.settings
+    treatments, programs = len(experiment.treatments), len(experiment.programs)
+    each = f"{settings.blocks} blocks each" if settings.blocks is not None else "blocks as the noise calls for"
+    click.echo(f"{experiment.title}: {programs} workloads, {treatments} treatments with the A/A control, {each}")
+    if settings.blocks is not None:
+        click.echo(f"  {programs * treatments * settings.blocks} trials and {programs} to warm up")
+    click.echo("workloads:")
+    for program in experiment.programs:
+        click.echo(f"  {program.name}")
+    click.echo("treatments:")
+    for treatment in experiment.treatments:
+        allocator = treatment.allocator
+        more = f"  {' '.join(treatment.arguments)}" if treatment.arguments else ""
+        click.echo(f"  {treatment.label}  {allocator.version}  {allocator.library or ''}{more}".rstrip())

@@ -87,7 +87,7 @@ def _show_trials(record: Record) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ..model.metrics import METRICS, PRIMARY_MEMORY, PRIMARY_TIME
+    from ..model.metrics import metric_named
     from ..model.units import format_value
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -95,12 +95,14 @@ def _show_trials(record: Record) -> None:
         table.add_column(heading, justify="right")
     for heading in ("stage", "program", "allocator", "status"):
         table.add_column(heading)
-    for metric in (PRIMARY_TIME, PRIMARY_MEMORY):
-        table.add_column(METRICS[metric].title, justify="right", no_wrap=True)
+    settings = record.experiment.settings
+    shown = [metric_named(name) for name in (settings.time_metric, settings.memory_metric)]
+    for metric in shown:
+        table.add_column(metric.title, justify="right", no_wrap=True)
     for trial in record.trials:
         values = [
-            format_value(trial.metrics[m], METRICS[m].unit) if m in trial.metrics else ""
-            for m in (PRIMARY_TIME, PRIMARY_MEMORY)
+            format_value(trial.metrics[m.name], m.unit) if m.name in trial.metrics else ""
+            for m in shown
         ]
         table.add_row(
             str(trial.id),
@@ -123,7 +125,7 @@ def _status(trial: TrialRecord) -> str:
 
 
 def _show_trial(record: Record, number: int) -> None:
-    from ..model.metrics import METRICS
+    from ..model.metrics import metric_named
     from ..model.units import format_value
     from ..store.records import trial_detail
 
@@ -152,6 +154,7 @@ def _show_trial(record: Record, number: int) -> None:
         *((f"level of {name}", level) for name, level in treatment.levels.items()),
         *((f"guard {name}", f"{value:.4g}") for name, value in trial.guards.items()),
         ("series", f"{record.path / 'series' / trial.series}.zst" if trial.series else ""),
+        ("result", f"{record.path / 'results' / trial.result}.zst" if trial.result else ""),
         *(
             (name, json.dumps(value) if isinstance(value, (list, dict)) else str(value))
             for name, value in trial_detail(record.path, trial.id).items()
@@ -163,9 +166,8 @@ def _show_trial(record: Record, number: int) -> None:
             click.echo(f"{name:{width}}  {value}")
     click.echo(f"\n{trial.command_line}\n")
     for name, value in trial.metrics.items():
-        metric = METRICS.get(name)
-        shown = format_value(value, metric.unit) if metric else f"{value:g}"
-        exact = f"{value!r} {metric.unit}" if metric and metric.unit != "1" else f"{value:.17g}"
-        click.echo(f"{metric.title if metric else name:28}  {shown:>14}  {exact}")
+        metric = metric_named(name)
+        exact = f"{value!r} {metric.unit}" if metric.unit != "1" else f"{value:.17g}"
+        click.echo(f"{metric.title:28}  {format_value(value, metric.unit):>14}  {exact}")
     if trial.stderr_tail:
         click.echo(f"\nthe end of its standard error:\n{trial.stderr_tail.rstrip()}")

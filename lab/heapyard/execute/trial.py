@@ -12,11 +12,12 @@ from signal import Signals
 from typing import Any
 
 from ..model.experiment import Settings, Treatment, TrialOutcome
-from ..model.program import Program
+from ..model.program import RESULT_FILE, Program
 from .guards import judge, read_guards
 from .launcher import Launch, Running, pasteable
 from .library_identity import replaced
 from .memory_series import averages
+from .mutator_result import OwnResult, read_result
 from .server import serve
 from .trial_environment import Scene, additions, cpus_of, plain_environment, set_scene
 from .witness import objection, provider_of, read_testimonies
@@ -77,7 +78,12 @@ def run_trial(
         kind, reason = "not injected", doubt
     if not kind and (change := replaced(treatment.allocator)):
         kind, reason = "not injected", change
-    answer = "" if kind else answer_digest(program, launch, scene)
+    own: OwnResult | None = None
+    if not kind and program.mutator:
+        own, complaint = read_result(scene.dir / RESULT_FILE)
+        if own is None:
+            kind, reason = "no result", f"{program.name} under {treatment.label} {complaint}"
+    answer = "" if kind else own.checksum if own else answer_digest(program, launch, scene)
     if not kind and program.answer.output == "same" and answer != program.answer.digest:
         kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
     wall = client.wall if client else None
@@ -86,6 +92,9 @@ def run_trial(
     if kind:
         failed = {"status": "failed", "failure": kind, "reason": reason}
         return replace(base, **failed, metrics=metrics, series=series)  # type: ignore[arg-type]
+    if own:
+        base = replace(base, result=own.content, defined=own.defined)
+        metrics |= own.metrics
     return replace(base, metrics=metrics, series=series, answer=answer)
 
 
@@ -93,7 +102,7 @@ def prepare_launch(program: Program, treatment: Treatment, settings: Settings, s
     """The call of the launcher for this treatment; also for the separate launches that count calls and instructions."""
     library = treatment.allocator.library
     return Launch(
-        command=[scene.fill(word, program) for word in program.command],
+        command=[*(scene.fill(word, program) for word in program.command), *treatment.arguments],
         argv0=program.argv0,
         env=plain_environment(program, scene) | additions(program, treatment, scene, pad=pad),
         json=scene.lab / "result.json",

@@ -77,6 +77,12 @@ def define(metrics: Iterable[Metric]) -> None:
     _defined.update((m.name, m) for m in metrics if m.name not in METRICS)
 
 
+def own_metric(name: str, unit: str, direction: Direction, title: str = "") -> Metric:
+    """A response that a mutator defines. `unit` is one of the stored units; bytes are judged by the memory margin."""
+    margin = "memory" if unit == "B" else "time"
+    return Metric(name, title or name.replace("_", " "), unit, direction, margin=margin)
+
+
 def metric_named(name: str) -> Metric:
     """The metric of that name; one that nobody described is shown as it is, and neither direction is better."""
     return METRICS.get(name) or _defined.get(name) or Metric(name, name.replace("_", " "), "1", "neutral")

@@ -36,6 +36,7 @@ class TrialRecord:
     guards: dict[str, float] = field(default_factory=dict)
     tripped: tuple[str, ...] = ()
     series: str = ""  # sha256 of its series file, "" if none
+    round: int = 0  # the how-manieth block of its workload
     result: str = ""  # sha256 of what a mutator wrote, "" if none
 
 

@@ -4,6 +4,7 @@ from .folders import find_folder
 from .journal import StoredJournal, create, reopen
 from .locks import MachineLock
 from .records import Listed, latest, list_records, load_record
+from .results import read_result
 from .series import read_series
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "latest",
     "list_records",
     "load_record",
+    "read_result",
     "read_series",
     "reopen",
 ]

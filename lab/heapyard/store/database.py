@@ -10,8 +10,15 @@ from pathlib import Path
 from ..model.errors import HeapyardError
 from ..model.metrics import METRICS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FILE_NAME = "experiment.sqlite"
+
+# Before mutators: neither results nor figures nor claims.
+_FROM_1_TO_2 = """
+ALTER TABLE trial ADD COLUMN result TEXT NOT NULL DEFAULT '';
+CREATE TABLE figure (place INTEGER PRIMARY KEY, definition_json TEXT NOT NULL) STRICT;
+CREATE TABLE claim (place INTEGER PRIMARY KEY, definition_json TEXT NOT NULL) STRICT;
+"""
 
 _MEANINGS = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -59,7 +66,8 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     """An existing file, to be continued."""
     with explained(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
-        _check_version(connection, path)
+        if _check_version(connection, path) == 1:
+            connection.executescript(f"BEGIN; {_FROM_1_TO_2} PRAGMA user_version=2; COMMIT;")
         # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last
         # commits.
         connection.execute("PRAGMA journal_mode=WAL")
@@ -101,7 +109,8 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+def _check_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The file's version, if this Heapyard can read it."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA_VERSION:
         raise HeapyardError(
@@ -110,3 +119,4 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
     if version < 1:
         raise HeapyardError(f"{path}: is not an experiment's file, or its creation was cut short")
+    return version

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from ..model.metrics import METRICS
+from ..model.metrics import metric_named
 from ..model.record import Record
 
 # Columns and their types in Parquet; the meaning of each stands in docs/guide.md.
@@ -67,7 +67,7 @@ def long_rows(record: Record) -> Iterator[dict[str, object]]:
             "ended_s": trial.ended,
         }
         for metric, value in trial.metrics.items():
-            yield {**about, "metric": metric, "unit": METRICS[metric].unit if metric in METRICS else "", "value": value}
+            yield {**about, "metric": metric, "unit": metric_named(metric).unit, "value": value}
         if not trial.metrics:
             yield {**about, "metric": None, "unit": None, "value": None}
 

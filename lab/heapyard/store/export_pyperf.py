@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TextIO
 
 from ..model.errors import HeapyardError
-from ..model.metrics import METRICS, PRIMARY_TIME
+from ..model.metrics import PRIMARY_TIME, metric_named
 from ..model.record import Record, TrialRecord
 
 _UNITS = {"s": "second", "B": "byte", "1": "integer"}
@@ -26,7 +26,7 @@ def write_pyperf(record: Record, out: TextIO, treatment: str | None = None) -> N
     for trial in record.trials:
         if trial.counted and treatment in (None, trial.treatment):
             for metric, value in trial.metrics.items():
-                if value > 0 and METRICS[metric].unit in _UNITS:
+                if value > 0 and metric_named(metric).unit in _UNITS:
                     found[trial.workload, trial.treatment, metric].append(trial)
     if not found:
         raise HeapyardError(f"{record.id}: there is no counted trial to export")
@@ -42,8 +42,8 @@ def write_pyperf(record: Record, out: TextIO, treatment: str | None = None) -> N
 def _benchmark(
     record: Record, workload: str, treatment: str, metric: str, trials: list[TrialRecord], *, named: bool
 ) -> dict[str, object]:
-    parts = [workload, *([treatment] if named else []), *([METRICS[metric].title] if metric != PRIMARY_TIME else [])]
-    unit = METRICS[metric].unit
+    parts = [workload, *([treatment] if named else []), *([metric_named(metric).title] if metric != PRIMARY_TIME else [])]
+    unit = metric_named(metric).unit
     runs = [
         {
             "values": [int(t.metrics[metric]) if unit != "s" else t.metrics[metric]],

@@ -17,6 +17,7 @@ from . import database, rows
 from .codec import encode
 from .folders import new_folder
 from .locks import ExperimentLock
+from .results import write_result
 from .series import write_series
 
 
@@ -100,13 +101,14 @@ class StoredJournal:
         ended = self.elapsed()
         try:
             series = write_series(self.folder, outcome.series) if outcome.series else ""
+            result = write_result(self.folder, outcome.result) if outcome.result else ""
         except OSError as error:
             raise HeapyardError(f"{self.folder}: the trial's series cannot be stored ({error.strerror})") from None
         with self._transaction() as run:
             run(
                 "UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, "
                 "signal = ?, failure = ?, reason = ?, stderr_tail = ?, guards_json = ?, tripped_json = ?, "
-                "detail_json = ?, series = ? "
+                "detail_json = ?, series = ?, result = ? "
                 "WHERE id = ?",
                 (
                     outcome.status,
@@ -123,9 +125,12 @@ class StoredJournal:
                     encode(outcome.tripped),
                     encode(outcome.detail),
                     series,
+                    result,
                     trial,
                 ),
             )
+            for m in outcome.defined:
+                run("INSERT OR IGNORE INTO metric VALUES (?, ?, ?, ?)", (m.name, m.title, m.unit, m.direction))
             for metric, value in outcome.metrics.items():
                 run("INSERT INTO response VALUES (?, ?, ?)", (trial, metric, float(value)))
 

@@ -10,12 +10,12 @@ from ..model.observations import Failure, Observation, Observations
 from ..model.record import TrialRecord
 
 
-def observations_of(experiment: Experiment, trials: Sequence[TrialRecord]) -> Observations:
+def observations_of(experiment: Experiment, trials: Sequence[TrialRecord], processors: int = 0) -> Observations:
     """Counted trials in long form, failures by workload and treatment. O(trials x metrics)."""
     control = next((t.label for t in experiment.treatments if t.role == "control"), "")
     treatments = tuple(t.label for t in experiment.treatments if t.role == "treatment")
     rows = tuple(
-        Observation(t.workload, t.treatment, t.block, metric, value, t.id, t.position, t.started, t.stage)
+        Observation(t.workload, t.treatment, t.block, metric, value, t.id, t.position, t.started, t.stage, t.round)
         for t in trials
         if t.counted
         for metric, value in t.metrics.items()
@@ -28,6 +28,10 @@ def observations_of(experiment: Experiment, trials: Sequence[TrialRecord]) -> Ob
         rows=rows,
         failures=failures_of(trials),
         settings=experiment.settings,
+        levels={p.name: {"program": p.name.split()[0] if p.mutator else p.name, **p.levels} for p in experiment.programs},
+        figures=experiment.figures,
+        claims=experiment.claims,
+        processors=processors,
     )
 
 

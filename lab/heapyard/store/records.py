@@ -52,7 +52,9 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
         connection.execute("BEGIN")
         header = rows.read_header(connection)
         experiment = rows.read_experiment(connection)
+        rows.define_metrics(connection)
         trials = rows.read_trials(connection)
+        environment = rows.read_environment(connection)
         return Record(
             id=header["id"],
             path=folder,
@@ -60,11 +62,17 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
             created=header["created"],
             version=header["version"],
             experiment=experiment,
-            environment=rows.read_environment(connection),
+            environment=environment,
             trials=trials,
             events=rows.read_events(connection),
-            observations=observations_of(experiment, trials),
+            observations=observations_of(experiment, trials, processors=_processors(environment)),
         )
+
+
+def _processors(environment: dict[str, object]) -> int:
+    """Processors that trials could use, as the snapshot at the start says; 0 if it does not."""
+    usable = environment.get("cpus_allowed")
+    return len(usable) if isinstance(usable, list) else 0
 
 
 def trial_detail(folder: Path, trial: int) -> dict[str, object]:

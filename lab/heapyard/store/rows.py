@@ -6,13 +6,18 @@ import json
 import sqlite3
 from collections import defaultdict
 from dataclasses import replace
+from typing import TypeVar
 
 from ..model.answers import wrong_answers
+from ..model.claim import Claim
 from ..model.experiment import Block, BlockStatus, Experiment, Settings, Treatment
-from ..model.metrics import METRICS
+from ..model.figure import Figure
+from ..model.metrics import METRICS, define, display_order, own_metric
 from ..model.program import Program
 from ..model.record import Event, TrialRecord
 from .codec import decode, encode
+
+T = TypeVar("T")
 
 COUNTED_STAGES = ("pilot", "main")
 
@@ -20,7 +25,7 @@ COUNTED_STAGES = ("pilot", "main")
 def write_experiment(
     connection: sqlite3.Connection, experiment: Experiment, name: str, created: str, version: str
 ) -> None:
-    """The request, in the tables experiment, program and treatment."""
+    """The request, in the tables experiment, program, treatment, figure and claim."""
     connection.execute(
         "INSERT INTO experiment (one, id, title, status, created, version, seed, argv_json, cwd, settings_json, study) "
         "VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
@@ -43,6 +48,8 @@ def write_experiment(
         "INSERT INTO treatment VALUES (?, ?, ?, ?)",
         [(i, t.label, t.role, encode(t)) for i, t in enumerate(experiment.treatments)],
     )
+    for table, parts in (("figure", experiment.figures), ("claim", experiment.claims)):
+        connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(i, encode(p)) for i, p in enumerate(parts)])
 
 
 def read_header(connection: sqlite3.Connection) -> sqlite3.Row:
@@ -68,7 +75,15 @@ def read_experiment(connection: sqlite3.Connection) -> Experiment:
         argv=decode(tuple[str, ...], header["argv_json"]),
         cwd=header["cwd"],
         study=header["study"],
+        figures=_parts(connection, "figure", Figure),
+        claims=_parts(connection, "claim", Claim),
     )
+
+
+def define_metrics(connection: sqlite3.Connection) -> None:
+    """Make the responses known that mutators defined in this experiment."""
+    rows = connection.execute("SELECT * FROM metric ORDER BY rowid")
+    define(own_metric(r["name"], r["unit"], r["direction"], r["title"]) for r in rows if r["name"] not in METRICS)
 
 
 def read_plan(connection: sqlite3.Connection) -> list[tuple[Block, BlockStatus]]:
@@ -90,7 +105,7 @@ def read_trials(connection: sqlite3.Connection) -> tuple[TrialRecord, ...]:
     for row in connection.execute("SELECT trial, metric, value FROM response"):
         metrics[row["trial"]][row["metric"]] = row["value"]
     query = (
-        "SELECT trial.*, block.attempt, block.stage, block.workload, block.status AS block_status "
+        "SELECT trial.*, block.attempt, block.stage, block.round, block.workload, block.status AS block_status "
         "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' "
         "ORDER BY trial.started, trial.id"
     )
@@ -116,14 +131,20 @@ def read_environment(connection: sqlite3.Connection) -> dict[str, object]:
     return first
 
 
+def _parts(connection: sqlite3.Connection, table: str, kind: type[T]) -> tuple[T, ...]:
+    """The figures or claims; none in files of version 1."""
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone():
+        return ()
+    return tuple(decode(kind, r[0]) for r in connection.execute(f"SELECT definition_json FROM {table} ORDER BY place"))
+
+
 def _reference(connection: sqlite3.Connection) -> set[str]:
     baseline = decode(Settings, read_header(connection)["settings_json"]).baseline
     return {baseline, *(r[0] for r in connection.execute("SELECT label FROM treatment WHERE role = 'control'"))}
 
 
 def _in_display_order(metrics: dict[str, float]) -> dict[str, float]:
-    known = {name: metrics[name] for name in METRICS if name in metrics}
-    return known | metrics
+    return {name: metrics[name] for name in display_order(metrics.keys())}
 
 
 def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
@@ -152,6 +173,8 @@ def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
         guards=json.loads(row["guards_json"]),
         tripped=tuple(json.loads(row["tripped_json"])),
         series=row["series"],
+        round=row["round"],
+        result=row["result"] if "result" in row.keys() else "",
     )
 
 

@@ -36,6 +36,17 @@ CREATE TABLE environment (
     snapshot_json  TEXT NOT NULL
 ) STRICT;
 
+-- What the study wants drawn, and what the literature says of it.
+CREATE TABLE figure (
+    place            INTEGER PRIMARY KEY,
+    definition_json  TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE claim (
+    place            INTEGER PRIMARY KEY,
+    definition_json  TEXT NOT NULL
+) STRICT;
+
 -- The plan: blocks and their trials are written before the first of them runs.
 CREATE TABLE block (
     id        INTEGER PRIMARY KEY,
@@ -67,9 +78,11 @@ CREATE TABLE trial (
     tripped_json  TEXT NOT NULL DEFAULT '[]',
     detail_json   TEXT NOT NULL DEFAULT '{}',
     series        TEXT NOT NULL DEFAULT '',    -- series/<sha256>.zst beside this file
+    result        TEXT NOT NULL DEFAULT '',    -- results/<sha256>.zst: what a mutator wrote
     UNIQUE (block, position)
 ) STRICT;
 
+-- The lab's own metrics, and those that mutators define in their results.
 CREATE TABLE metric (
     name       TEXT PRIMARY KEY,
     title      TEXT NOT NULL,

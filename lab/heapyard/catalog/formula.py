@@ -1,0 +1,71 @@
+"""Values that follow from the level of a factor, such as `{2 * size}`: whole-number arithmetic and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Mapping
+
+from ..model.errors import UsageError
+
+_PLACE = re.compile(r"\{([^{}]*)\}")
+_LARGEST = 1 << 62
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+}
+
+
+def evaluate(text: str, levels: Mapping[str, str]) -> str:
+    """`text` with every {formula} replaced by its value; names are factors (a blank or minus in one is written `_`).
+
+    A lone name gives the level as it stands. UsageError for an unknown name, a formula that is none, a level that is no
+    whole number, or a value beyond 2^62. O(length).
+    """
+    named = {name.replace("-", "_"): level for name, level in levels.items()}
+
+    def value(found: re.Match[str]) -> str:
+        inner = found[1].strip()
+        return named[inner] if inner in named else str(_value(inner, named, text))
+
+    return _PLACE.sub(value, text)
+
+
+def names_in(text: str) -> set[str]:
+    """Names that the formulas of `text` use."""
+    return {name for inner in _PLACE.findall(text) for name in re.findall(r"[A-Za-z_]\w*", inner)}
+
+
+def _value(formula: str, named: Mapping[str, str], text: str) -> int:
+    try:
+        tree = ast.parse(formula, mode="eval").body
+    except (SyntaxError, ValueError):
+        raise UsageError(f"'{{{formula}}}' in '{text}' is not a formula") from None
+
+    def of(node: ast.expr) -> int:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        if isinstance(node, ast.Name) and node.id in named:
+            try:
+                return int(named[node.id])
+            except ValueError:
+                raise UsageError(f"the level '{named[node.id]}' of {node.id} is not a whole number") from None
+        if isinstance(node, ast.Name):
+            raise UsageError(f"'{{{formula}}}' uses '{node.id}', which is not a factor of this study")
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+            left, right = of(node.left), of(node.right)
+            if isinstance(node.op, ast.Pow) and not 0 <= right <= 62:
+                raise UsageError(f"'{{{formula}}}': the exponent {right} is not within 0 to 62")
+            if isinstance(node.op, ast.FloorDiv) and right == 0:
+                raise UsageError(f"'{{{formula}}}' divides by zero")
+            found = _OPERATIONS[type(node.op)](left, right)
+            if abs(found) > _LARGEST:
+                raise UsageError(f"'{{{formula}}}' is beyond 2^62")
+            return found
+        raise UsageError(f"'{{{formula}}}' in '{text}' is not a formula of whole numbers")
+
+    return of(tree)

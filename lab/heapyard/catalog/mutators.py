@@ -1,0 +1,111 @@
+"""The mutators built here as workloads: one program per combination of levels of its options."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ..model import places
+from ..model.errors import SetupError, UsageError
+from ..model.program import RESULT_FILE, Answer, Program
+from .formula import evaluate, names_in
+
+Value = str | int | float | bool
+
+_OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
+
+
+def find_mutator(name: str) -> Path:
+    """The executable of a mutator; UsageError when there is none of that name, SetupError when it is not built."""
+    folders = sorted(p.name for p in (places.root() / "mutators").iterdir() if (p / "main.cpp").exists())
+    if name not in folders:
+        raise UsageError(f"there is no mutator '{name}'; there are {', '.join(folders)}")
+    path = places.native(name)
+    if not os.access(path, os.X_OK):
+        raise SetupError(f"the mutator {name} has not been built", remedy="Start again with ./heapyard, which builds it.")
+    return path
+
+
+@functools.cache
+def option_names(mutator: Path) -> frozenset[str]:
+    """Long options a mutator knows, as its own help lists them. One launch."""
+    done = subprocess.run([mutator, "--help"], capture_output=True, text=True, timeout=20)
+    return frozenset(_OPTION.findall(done.stdout))
+
+
+def arguments(options: Mapping[str, Value], levels: Mapping[str, str] = {}) -> tuple[str, ...]:
+    """Options as words: `{"threads": 4, "access": True}` as `--threads 4 --access`; False is left out.
+
+    Formulas are evaluated at `levels`. UsageError for a formula that cannot be.
+    """
+    words: list[str] = []
+    for name, value in options.items():
+        if isinstance(value, bool):
+            words += [f"--{name}"] if value else []
+        else:
+            words += [f"--{name}", evaluate(value, levels) if isinstance(value, str) else str(value)]
+    return tuple(words)
+
+
+def workloads(
+    name: str, options: Mapping[str, Value], factors: Mapping[str, Sequence[Value]], only: Iterable[str] = ()
+) -> tuple[Program, ...]:
+    """The mutator at every combination of levels, first factor slowest; every path absolute.
+
+    A factor is an option of the mutator, or a parameter that formulas of `options` use. `only`: further option names
+    that treatments use. UsageError for an option the mutator does not know, or a factor without effect.
+    """
+    path = find_mutator(name)
+    known = option_names(path)
+    used = {n for value in options.values() if isinstance(value, str) for n in names_in(value)}
+    for option in (*options, *only):
+        _check_known(name, option, known)
+    for factor in factors:
+        if factor.replace("-", "_") not in used:
+            _check_known(name, factor, known, "; nor does an option's formula use it")
+    return tuple(
+        _workload(name, path, options, dict(zip(factors, chosen, strict=True)), factors, known)
+        for chosen in itertools.product(*factors.values())
+    )
+
+
+def _workload(
+    name: str,
+    path: Path,
+    options: Mapping[str, Value],
+    chosen: Mapping[str, Value],
+    factors: Mapping[str, Sequence[Value]],
+    known: frozenset[str],
+) -> Program:
+    levels = {factor: level_text(value) for factor, value in chosen.items()}
+    direct = {factor: value for factor, value in chosen.items() if factor in known}
+    words = arguments({**options, **direct}, levels)
+    shown = [f"{factor}={level}" for factor, level in levels.items() if len(factors[factor]) > 1]
+    threads = words[words.index("--threads") + 1] if "--threads" in words else "1"
+    return Program(
+        name=" ".join([name, *shown]),
+        title=f"mutator {name}" + (f" at {', '.join(shown)}" if shown else ""),
+        command=(str(path), *words, "--json", f"{{dir}}/{RESULT_FILE}"),
+        threads=int(threads),
+        answer=Answer(output="consistent"),
+        provenance=f"heapyard mutator {name}",
+        mutator=True,
+        levels={"threads": threads, **levels},
+    )
+
+
+def level_text(value: Value) -> str:
+    """A level as labels and records show it: an option that is on or off as true or false."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_known(name: str, option: str, known: frozenset[str], more: str = "") -> None:
+    if option not in known:
+        raise UsageError(
+            f"the mutator {name} has no option --{option}{more}", remedy=f"{places.native(name)} --help lists them."
+        )
