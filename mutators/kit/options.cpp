@@ -72,15 +72,13 @@ void print_folded(Text& text, std::string_view about, std::size_t column) {
   std::exit(text.write_to(STDOUT_FILENO) ? 0 : kExitMachine);
 }
 
-void complain_about(const Option& option, std::string_view given, std::string_view wanted) {
-  Text label;
-  label << "option --" << option.name;
-  if (option.letter) label << " (-" << option.letter << ')';
-  complain(label.view(), " must be ", wanted, ", not '", given, "'");
+// `label` names the option or argument in a sentence.
+[[noreturn]] void refuse(std::string_view label, std::string_view given, std::string_view wanted) {
+  complain(label, " must be ", wanted, ", not '", given, "'");
   std::exit(kExitUsage);
 }
 
-void set_whole(const Option& option, const Whole& whole, std::string_view given) {
+void set_whole(std::string_view label, const Whole& whole, std::string_view given) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
   std::string_view rest(end, static_cast<std::size_t>(given.data() + given.size() - end));
@@ -101,10 +99,10 @@ void set_whole(const Option& option, const Whole& whole, std::string_view given)
   }
   Text wanted;
   wanted << "a whole number from " << whole.low << " to " << whole.high;
-  complain_about(option, given, wanted.view());
+  refuse(label, given, wanted.view());
 }
 
-void set_word(const Option& option, const Word& word, const char* given) {
+void set_word(std::string_view label, const Word& word, const char* given) {
   std::string_view choices = word.choices;
   bool known = choices.empty();
   while (!known && !choices.empty()) {
@@ -115,7 +113,7 @@ void set_word(const Option& option, const Word& word, const char* given) {
   if (!known) {
     Text wanted;
     wanted << "one of " << word.choices;
-    complain_about(option, given, wanted.view());
+    refuse(label, given, wanted.view());
   }
   *word.target = given;
 }
@@ -152,12 +150,33 @@ int parse_options(int argc, char** argv, std::span<const Option> options, const 
     for (std::size_t i = 0; i < options.size(); ++i) {
       if (found == (options[i].letter ? options[i].letter : kLongOnly + static_cast<int>(i))) entry = &options[i];
     }
-    if (const auto* whole = std::get_if<Whole>(&entry->kind)) set_whole(*entry, *whole, optarg);
+    Text label;
+    label << "option --" << entry->name;
+    if (entry->letter) label << " (-" << entry->letter << ')';
+    if (const auto* whole = std::get_if<Whole>(&entry->kind)) set_whole(label.view(), *whole, optarg);
     if (const auto* flag = std::get_if<Flag>(&entry->kind)) *flag->target = flag->value;
-    if (const auto* text = std::get_if<Word>(&entry->kind)) set_word(*entry, *text, optarg);
+    if (const auto* text = std::get_if<Word>(&entry->kind)) set_word(label.view(), *text, optarg);
     if (on_option) on_option(*entry, context);
   }
   return optind;
+}
+
+void parse_positionals(int argc, char** argv, int first, std::span<const Positional> table) {
+  std::size_t at = 0;
+  const bool apart = first < argc && std::strchr(argv[first], '_');
+  for (int i = first; i < argc; ++i) {  // bound: words of the command line
+    std::string_view rest = argv[i];
+    do {
+      while (apart && at < table.size() && table[at].apart) ++at;
+      if (at == table.size()) fatal(kExitUsage, "there is no argument for '", rest, "'; see --help");
+      const std::size_t bar = rest.find('_');
+      Text label;
+      label << "argument " << table[at].name;
+      set_whole(label.view(), table[at].kind, rest.substr(0, bar));
+      ++at;
+      rest.remove_prefix(bar == std::string_view::npos ? rest.size() : bar + 1);
+    } while (!rest.empty());
+  }
 }
 
 }  // namespace heapyard::kit

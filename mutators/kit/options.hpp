@@ -52,4 +52,16 @@ using OnOption = void (*)(const Option& option, void* context);
 int parse_options(int argc, char** argv, std::span<const Option> options, const Usage& usage,
                   OnOption on_option = nullptr, void* context = nullptr);
 
+// A number without a name, as the original programs take them. `apart`: not part of a configuration in one word.
+struct Positional {
+  const char* name;
+  Whole kind;
+  bool apart = false;
+};
+
+// Reads argv[first..] into the table in order; fewer are fine, more are an error (exit 2). A word may hold several
+// numbers joined by underscores (10000_100000_0_8, a published configuration); when the first does, entries that stand
+// apart are left out. O(words).
+void parse_positionals(int argc, char** argv, int first, std::span<const Positional> table);
+
 }  // namespace heapyard::kit

@@ -1,0 +1,100 @@
+#include "memory_sampler.hpp"
+
+#include <signal.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cycle_clock.hpp"
+#include "fatal.hpp"
+
+namespace heapyard::kit {
+namespace {
+
+MemorySampler* running = nullptr;  // what the handler looks with; set while the timer is armed
+
+void arm(std::int64_t period_ms) {
+  itimerval timer{};
+  timer.it_interval = {period_ms / 1000, (period_ms % 1000) * 1000};
+  timer.it_value = timer.it_interval;
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+void set_handler(void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  if (sigaction(SIGALRM, &action, nullptr) != 0) fatal(kExitMachine, "cannot handle the sampling timer");
+}
+
+}  // namespace
+
+void MemorySampler::prepare(Arena& arena, const MemorySource& source) {
+  source_ = source;
+  resident_.open();
+  times_us_ = arena.take<std::uint64_t>(kMost);
+  rss_ = arena.take<std::uint64_t>(kMost);
+  live_ = arena.take<std::uint64_t>(kMost);
+}
+
+std::uint64_t MemorySampler::heap_and_base() const {
+  const std::uint64_t all = resident_.bytes(), own = source_.bookkeeping(source_.context);
+  return all > own ? all - own : 0;
+}
+
+void MemorySampler::look() {
+  const std::uint64_t now_ns = monotonic_ns();
+  const std::uint64_t rss = heap_and_base(), live = source_.live ? source_.live(source_.context) : 0;
+  if (looks_ == 0) {
+    first_ns_ = now_ns;
+  } else {
+    const double elapsed = static_cast<double>(now_ns - last_ns_);
+    rss_integral_ += elapsed * (static_cast<double>(rss) + static_cast<double>(last_rss_)) / 2;
+    live_integral_ += elapsed * (static_cast<double>(live) + static_cast<double>(last_live_)) / 2;
+  }
+  last_ns_ = now_ns;
+  last_rss_ = rss;
+  last_live_ = live;
+  peak_ = std::max(peak_, rss);
+  live_peak_ = std::max(live_peak_, live);
+  if (looks_++ % stride_) return;
+  if (stored_ == kMost) {
+    for (std::size_t i = 0; i < kMost / 2; ++i) {
+      times_us_[i] = times_us_[2 * i];
+      rss_[i] = rss_[2 * i];
+      live_[i] = live_[2 * i];
+    }
+    stored_ = kMost / 2;
+    stride_ *= 2;
+    if ((looks_ - 1) % stride_) return;
+  }
+  times_us_[stored_] = (now_ns - first_ns_) / 1000;
+  rss_[stored_] = rss;
+  live_[stored_++] = live;
+}
+
+void MemorySampler::on_timer(int) {
+  const int error = errno;
+  if (running) running->look();
+  errno = error;
+}
+
+void MemorySampler::begin(std::int64_t period_ms) {
+  peak_before_ = peak_resident_bytes();
+  look();
+  running = this;
+  set_handler(on_timer);
+  arm(period_ms);
+}
+
+void MemorySampler::end() {
+  arm(0);
+  set_handler(SIG_IGN);
+  running = nullptr;
+  look();
+  const std::uint64_t peak = peak_resident_bytes(), own = source_.bookkeeping(source_.context);
+  if (peak > peak_before_ && peak > own) peak_ = std::max(peak_, peak - own);
+}
+
+}  // namespace heapyard::kit
