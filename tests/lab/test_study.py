@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
 from yard import allocator
 
+from heapyard.catalog.mutators import workloads
 from heapyard.catalog.study import Command, Library, read_study
 from heapyard.catalog.treatments import cross, parse_cpus
 from heapyard.model.claim import Claim
@@ -174,3 +176,24 @@ def test_cpu_lists() -> None:
     for wrong in ("", "a", "1-", "3-1", "-1", "0,,1"):
         with pytest.raises(UsageError):
             parse_cpus(wrong)
+
+
+STUDIES = sorted((Path(__file__).resolve().parents[2] / "studies").rglob("*.toml"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_study_of_ours_is_sound_at_every_scale(path: Path) -> None:
+    """Fields, options of the mutator, and that claims and figures speak of treatments the study has."""
+    scales = tomllib.loads(path.read_text()).get("scales", {})
+    for scale in scales or [None]:
+        study = read_study(path, scale)
+        if study.mutator:
+            only = [option for own in study.treatments.values() for option in own.options]
+            assert workloads(study.mutator, study.options, study.levels, only)
+            assert study.figures, "a study of a mutator draws something"
+        if not study.factors:
+            known = {*study.allocators, *study.treatments}
+            spoken_of = {name for claim in study.claims for name in (*claim.treatments, *claim.than)}
+            assert spoken_of <= known
+        for claim in study.claims:
+            assert claim.source, "whose finding it is"

@@ -80,7 +80,7 @@ def define(metrics: Iterable[Metric]) -> None:
 def own_metric(name: str, unit: str, direction: Direction, title: str = "") -> Metric:
     """A response that a mutator defines. `unit` is one of the stored units; bytes are judged by the memory margin."""
     margin = "memory" if unit == "B" else "time"
-    return Metric(name, title or name.replace("_", " "), unit, direction, margin=margin)
+    return Metric(name, title or name.replace("_", " ").replace("rss", "RSS"), unit, direction, margin=margin)
 
 
 def metric_named(name: str) -> Metric:
