@@ -93,9 +93,9 @@ std::uint64_t Session::bookkeeping_bytes() const {
 
 void* Session::start_thread(void* start) {
   const auto& [session, workload, body, index] = *static_cast<const Start*>(start);
-  pthread_barrier_wait(&session->barrier_);
+  session->wait_for_all();
   if (index == 0) session->memory_.note_base();
-  pthread_barrier_wait(&session->barrier_);
+  session->wait_for_all();
   body(*session, workload, session->workers_[index]);
   return nullptr;
 }
@@ -116,26 +116,26 @@ void Session::run_threads(void* workload, void (*body)(Session&, void*, Worker&)
 }
 
 void Session::start_together(Worker& worker) {
-  pthread_barrier_wait(&barrier_);
+  wait_for_all();
   if (worker.index == 0) {
     memory_.begin(options_.sample_period);
     faults_ = page_faults();
     cpu_ns_ = process_cpu_ns();
   }
-  pthread_barrier_wait(&barrier_);
+  wait_for_all();
   worker.started_ns = monotonic_ns();
 }
 
 void Session::end_together(Worker& worker) {
   worker.ended_ns = monotonic_ns();
-  pthread_barrier_wait(&barrier_);
+  wait_for_all();
   if (worker.index == 0) {
     cpu_ns_ = process_cpu_ns() - cpu_ns_;
     const PageFaults end = page_faults();
     faults_ = {end.minor - faults_.minor, end.major - faults_.major};
     memory_.end();
   }
-  pthread_barrier_wait(&barrier_);
+  wait_for_all();
 }
 
 void Session::finish() {
@@ -165,7 +165,14 @@ double Session::wall_seconds() const {
   return static_cast<double>(last - first) * 1e-9;
 }
 
-void Session::report(Result& result) const {
+double Session::thread_seconds() const {
+  double sum = 0;
+  for (std::size_t i = 0; i < threads(); ++i)
+    sum += static_cast<double>(workers_[i].ended_ns - workers_[i].started_ns) * 1e-9;
+  return sum;
+}
+
+void Session::report(Result& result, bool fixed_work) const {
   const Tally measured = total(Phase::kMeasured);
   Tally all;
   for (std::size_t phase = 0; phase < kPhases; ++phase) {
@@ -206,7 +213,9 @@ void Session::report(Result& result) const {
   result.count("malloc_calls", all.allocations);
   result.count("free_calls", all.releases);
   result.count("memory_samples", memory_.looks());
-  result.checksum(fold(fold(all.sequence, all.released), all.contents));
+  const Tally before = total(Phase::kBefore);
+  result.checksum(fixed_work ? fold(fold(all.sequence, all.released), all.contents)
+                             : fold(before.sequence, before.released));
   result.bookkeeping(bookkeeping_bytes(), memory_.base());
   result.clock(static_cast<double>(read_cost_) * 1e9 / cycles_per_second_);
   result.workers({workers_, threads()});

@@ -44,8 +44,12 @@ class Session {
     finish();
   }
 
-  // Adds what every mutator reports: metrics, counts, checksum, per-thread figures, series.
-  void report(Result& result) const;
+  // Adds what every mutator reports: metrics, counts, checksum, per-thread figures, series. When the measured work was
+  // bounded by time, `fixed_work` is false and the checksum covers what was done before it alone.
+  void report(Result& result, bool fixed_work = true) const;
+
+  // A barrier of all workers within the measured phase.
+  void wait_for_all() { pthread_barrier_wait(&barrier_); }
 
   const CommonOptions& options() const { return options_; }
   std::size_t threads() const { return static_cast<std::size_t>(options_.threads); }
@@ -53,6 +57,7 @@ class Session {
   const Worker& worker(std::size_t index) const { return workers_[index]; }
   Tally total(Phase phase) const;
   double wall_seconds() const;
+  double thread_seconds() const;  // of the measured phase, summed over the workers
   std::uint64_t bookkeeping_bytes() const;
   const MemorySampler& memory() const { return memory_; }
 

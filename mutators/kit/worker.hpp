@@ -33,6 +33,11 @@ struct Tally {
   }
 };
 
+// Part `index` of `all` shared out among `parts`: equal, and one more for the first few.
+constexpr std::uint64_t share(std::uint64_t all, std::size_t parts, std::size_t index) {
+  return all / parts + (index < all % parts);
+}
+
 enum class Phase : std::uint8_t { kBefore, kMeasured, kAfter };
 inline constexpr std::size_t kPhases = 3;
 

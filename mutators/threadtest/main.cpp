@@ -47,8 +47,8 @@ threadtest::Options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   const threadtest::Options o = parse(argc, argv);
   threadtest::Workload workload(o);
-  kit::Session session(o.common, workload.share(0) * sizeof(void*));
-  for (std::size_t i = 0; i < session.threads(); ++i) session.worker(i).make_table<void*>(workload.share(i));
+  kit::Session session(o.common, workload.objects_of(0) * sizeof(void*));
+  for (std::size_t i = 0; i < session.threads(); ++i) session.worker(i).make_table<void*>(workload.objects_of(i));
   session.run(workload);
 
   kit::Result result("threadtest", "1.0");

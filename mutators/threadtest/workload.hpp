@@ -28,11 +28,9 @@ class Workload {
  public:
   explicit Workload(const Options& options) : options_(options) {}
 
-  // Objects of thread `index`: an equal share, and one more for the first few.
-  std::uint64_t share(std::size_t index) const {
-    const auto all = static_cast<std::uint64_t>(options_.objects);
-    const auto threads = static_cast<std::uint64_t>(options_.common.threads);
-    return all / threads + (index < all % threads);
+  std::uint64_t objects_of(std::size_t thread) const {
+    return kit::share(static_cast<std::uint64_t>(options_.objects), static_cast<std::size_t>(options_.common.threads),
+                      thread);
   }
 
   template <class Operations>
@@ -40,7 +38,7 @@ class Workload {
 
   template <class Operations>
   void measured(kit::Worker& worker, Operations& heap) {
-    const std::uint64_t count = share(worker.index), size = static_cast<std::uint64_t>(options_.size);
+    const std::uint64_t count = objects_of(worker.index), size = static_cast<std::uint64_t>(options_.size);
     auto** const slots = worker.table<void*>();
     for (std::int64_t round = 0; round < options_.iterations; ++round) {
       for (std::uint64_t i = 0; i < count; ++i) {

@@ -1,0 +1,87 @@
+// false_sharing: options, run, result.
+#include <string_view>
+
+#include "../kit/options.hpp"
+#include "../kit/result.hpp"
+#include "../kit/text.hpp"
+#include "workload.hpp"
+
+namespace {
+
+using namespace heapyard;
+using kit::Whole;
+using kit::Word;
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+struct Words {
+  const char* mode = "active";
+  const char* placement = "heap";
+};
+
+false_sharing::Options parse(int argc, char** argv, Words& words) {
+  false_sharing::Options o;
+  std::int64_t concurrency = 0;  // a hint that means nothing here
+  const kit::Option own[] = {
+      {'m', "mode", "MODE", Word{&words.mode, "active|passive"},
+       "active: each thread allocates for itself; passive: one thread allocates the first object of each"},
+      {'i', "iterations", "N", Whole{&o.iterations, 1, kMost}, "objects of each thread, one after the other"},
+      {'s', "size", "BYTES", Whole{&o.size, 1, 1 << 20, true}, "size of an object"},
+      {'w', "repetitions", "N", Whole{&o.repetitions, 1, kMost},
+       "times an object is written and read, shared out among the threads"},
+      {0, "placement", "HOW", Word{&words.placement, "heap|padded"},
+       "padded: each object on cache lines of its own, for comparison"},
+  };
+  const auto table = kit::with_common(o.common, own);
+  const kit::Usage usage{
+      "false_sharing",
+      "Threads write to objects of their own; an allocator that puts two of them into one cache line makes it slow. "
+      "After cache-thrash and cache-scratch of Hoard (Berger et al., ASPLOS 2000).",
+      "  false_sharing --mode active --threads 2\n"
+      "  false_sharing --mode passive 4 1000 8 1000000\n"
+      "                                    threads, iterations, size, repetitions, as the\n"
+      "                                    originals take them\n"
+      "  false_sharing -m active -n 4 1000_8_1000000\n"
+      "                                    the scalloc artifact's name of the same\n"
+      "  false_sharing --placement padded  the baseline: no line is shared\n"};
+  const int rest = kit::parse_options(argc, argv, table, usage);
+  const kit::Positional positionals[] = {
+      {"THREADS", {&o.common.threads, 1, kit::kMostThreads}, true},
+      {"ITERATIONS", {&o.iterations, 1, kMost}},
+      {"SIZE", {&o.size, 1, 1 << 20}},
+      {"REPETITIONS", {&o.repetitions, 1, kMost}},
+      {"CONCURRENCY", {&concurrency, 0, kMost}},
+  };
+  kit::parse_positionals(argc, argv, rest, positionals);
+  o.mode = std::string_view(words.mode) == "passive" ? false_sharing::Mode::kPassive : false_sharing::Mode::kActive;
+  o.placement = std::string_view(words.placement) == "padded" ? false_sharing::Placement::kPadded
+                                                              : false_sharing::Placement::kHeap;
+  return o;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Words words;
+  const false_sharing::Options o = parse(argc, argv, words);
+  kit::Session session(o.common, false_sharing::Workload::bytes_per_worker());
+  false_sharing::Workload workload(o, session);
+  session.run(workload);
+
+  kit::Result result("false_sharing", "1.0");
+  result.common_parameters(o.common);
+  result.parameter("mode", words.mode);
+  result.parameter("placement", words.placement);
+  result.parameter("iterations", o.iterations);
+  result.parameter("size", o.size);
+  result.parameter("repetitions", o.repetitions);
+  result.metric("store_throughput", "1/s", kit::Better::kHigher,
+                static_cast<double>(workload.stores()) / session.wall_seconds());
+  result.metric("line_sharing", "1", kit::Better::kLower, workload.line_sharing());
+  session.report(result);
+  result.count("stores", workload.stores());
+  kit::Text headline;
+  headline << words.mode << ", " << o.iterations << " objects of " << o.size << " bytes, " << o.repetitions
+           << " repetitions, " << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+}
