@@ -6,10 +6,13 @@ from __future__ import annotations
 VERBS: dict[str, tuple[str, str]] = {
     "compare": ("heapyard.cli.compare", "Race allocators on real programs, or on your own command."),
     "run": ("heapyard.cli.run", "Carry out the experiment that a study file describes."),
+    "plan": ("heapyard.cli.plan", "Say what a study would run, how long it takes, and what it can find."),
     "resume": ("heapyard.cli.resume", "Go on with an interrupted experiment, exactly as planned."),
     "results": ("heapyard.cli.results", "List the experiments on this machine."),
     "show": ("heapyard.cli.show", "Show an experiment's answer, or the trials behind a number."),
     "report": ("heapyard.cli.report", "Write an experiment's HTML report."),
+    "diff": ("heapyard.cli.diff", "Say what changed between two experiments."),
+    "gate": ("heapyard.cli.gate", "Fail if something is worse by more than a limit: an exit code for a pipeline."),
     "export": ("heapyard.cli.export", "Write an experiment's data as CSV, JSON Lines, Parquet or pyperf JSON."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
     "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),

@@ -1,0 +1,199 @@
+"""`heapyard plan`: what a study would run, how long that takes, and which differences it can find."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..model.errors import HeapyardError
+from .consoles import answers, remark
+
+if TYPE_CHECKING:
+    from ..model.experiment import Experiment
+
+PILOT_BLOCKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """One workload: seconds of a trial, noise of one trial beyond its block, blocks, and what these can find.
+
+    Differences are ratios minus one that a paired test of one allocator against the baseline, corrected for the number
+    of allocators, finds with 80 % probability; None without a pilot.
+    """
+
+    workload: str
+    blocks: int | None
+    trial_seconds: float | None = None
+    time_noise: float | None = None
+    memory_noise: float | None = None
+    time_difference: float | None = None
+    memory_difference: float | None = None
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path, dir_okay=False), metavar="STUDY.toml")
+@click.option("--scale", metavar="NAME", help="Which of the study's scales, such as quick or paper.")
+@click.option("--pilot/--no-pilot", default=True, help="Measure the noise first, the baseline against itself (default).")
+@click.option("--json", "json_", is_flag=True, help="Print the plan as JSON.")
+def command(study: Path, scale: str | None, pilot: bool, json_: bool) -> None:
+    """Say what a study would run, how long it would take, and which differences it could find.
+
+    A short pilot runs the baseline against itself on every workload; nothing of it is kept.
+
+    \b
+    Examples:
+      heapyard plan studies/acdc/locality.toml
+      heapyard plan studies/quick.toml --no-pilot
+    """
+    from ..catalog.study import read_study
+    from .assemble import assemble
+
+    experiment = assemble(read_study(study, scale))
+    forecasts = _forecasts(experiment) if pilot else _without_pilot(experiment)
+    if json_:
+        click.echo(json.dumps(_as_object(experiment, forecasts), indent=1, ensure_ascii=False))
+    else:
+        _show(experiment, forecasts)
+
+
+def _without_pilot(experiment: Experiment) -> list[Forecast]:
+    return [Forecast(p.name, experiment.settings.blocks) for p in experiment.programs]
+
+
+def _forecasts(experiment: Experiment) -> list[Forecast]:
+    """A pilot of PILOT_BLOCKS blocks of baseline and control, and what follows from its noise.
+
+    HeapyardError when the baseline cannot be measured.
+    """
+    from .. import store
+    from ..execute.experiment import carry_out
+    from ..execute.loop_signals import stop_on_signals
+    from ..execute.trial import run_trial
+    from ..stats.analyse import analyse
+    from .progress import progress_for
+
+    settings, others = experiment.settings, len(experiment.treatments) - 2
+    small = replace(
+        experiment,
+        title="a pilot",
+        settings=replace(settings, blocks=PILOT_BLOCKS, budget=None),
+        treatments=tuple(t for t in experiment.treatments if t.label == settings.baseline or t.role == "control"),
+        figures=(),
+        claims=(),
+    )
+    lock = store.MachineLock()
+    lock.acquire("a pilot")
+    try:
+        with tempfile.TemporaryDirectory(prefix="heapyard-pilot-") as folder, stop_on_signals() as stop:
+            with store.create(small, Path(folder)) as journal, progress_for(small, quiet=False) as progress:
+                if carry_out(small, journal, run_trial, watcher=progress, stop=stop) == "interrupted":
+                    raise KeyboardInterrupt
+            record = store.load_record(journal.folder)
+    finally:
+        lock.release()
+    analysis = analyse(record.observations)
+    found = []
+    for program in experiment.programs:
+        trials = [t for t in record.trials if t.workload == program.name and t.counted]
+        time, memory = (analysis.cell(program.name, metric) for metric in analysis.primary)
+        if not trials or time is None:
+            raise HeapyardError(f"the pilot could not measure {program.name} under {settings.baseline}")
+        found.append(_forecast(experiment, program.name, trials, time, memory, max(others, 1)))
+    return found
+
+
+def _forecast(
+    experiment: Experiment, workload: str, trials: list[Any], time: Any, memory: Any | None, comparisons: int
+) -> Forecast:
+    from ..design.power import blocks_for, detectable_difference
+
+    settings = experiment.settings
+    seconds = median(t.ended - t.started for t in trials)
+    wanted = settings.blocks
+    if wanted is None:
+        needed = blocks_for(settings.precision, time.residual_cv, comparisons=comparisons) or settings.max_blocks
+        affordable = settings.max_blocks
+        if settings.budget is not None:
+            affordable = int(settings.budget / (seconds * len(experiment.treatments) * len(experiment.programs)))
+        wanted = max(min(needed, affordable, settings.max_blocks), settings.pilot_blocks)
+
+    def findable(cell: Any | None) -> float | None:
+        return None if cell is None else detectable_difference(cell.residual_cv, wanted, comparisons=comparisons)
+
+    return Forecast(
+        workload,
+        wanted,
+        seconds,
+        time.residual_cv,
+        memory.residual_cv if memory else None,
+        findable(time),
+        findable(memory),
+    )
+
+
+def _show(experiment: Experiment, forecasts: list[Forecast]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..model.metrics import metric_named
+    from ..model.units import format_duration
+    from ..report.words import percent
+
+    settings, treatments = experiment.settings, experiment.treatments
+    out = answers()
+    click.echo(f"{experiment.title}")
+    click.echo(f"Treatments, each once per block in a fresh random order ({len(treatments)}):")
+    for treatment in treatments:
+        allocator = treatment.allocator
+        more = f" {' '.join(treatment.arguments)}" if treatment.arguments else ""
+        click.echo(f"  {treatment.label}: {allocator.name} {allocator.version}{more}")
+    time, memory = metric_named(settings.time_metric).title, metric_named(settings.memory_metric).title
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("workload", overflow="fold")
+    for heading in ("blocks", "trials", "one trial", "noise", "time", "memory"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for f in forecasts:
+        blocks = "?" if f.blocks is None else str(f.blocks)
+        trials = "?" if f.blocks is None else str(f.blocks * len(treatments))
+        measured = [
+            "?" if f.trial_seconds is None else format_duration(f.trial_seconds),
+            *("?" if v is None else percent(v) for v in (f.time_noise, f.time_difference, f.memory_difference)),
+        ]
+        table.add_row(Text(f.workload), blocks, trials, *measured)
+    out.print(table)
+    if any(f.trial_seconds is None for f in forecasts):
+        remark("without a pilot neither the duration nor the differences that can be found are known")
+        return
+    total = sum((f.trial_seconds or 0) * ((f.blocks or 0) * len(treatments) + 1) for f in forecasts)
+    limit = f", at most {format_duration(settings.budget)} by its budget" if settings.budget is not None else ""
+    out.print(Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}."))
+    out.print(
+        Text(
+            f"Noise: of one trial's {time} beyond its block. Time and memory: the smallest difference in {time} and in "
+            f"{memory} between an allocator and {settings.baseline}, on that workload alone, that this plan finds with 80 % "
+            f"probability at {100 * settings.confidence:g} % confidence, corrected for {max(len(treatments) - 2, 1)} "
+            "comparisons."
+        )
+    )
+
+
+def _as_object(experiment: Experiment, forecasts: list[Forecast]) -> dict[str, Any]:
+    settings = experiment.settings
+    return {
+        "title": experiment.title,
+        "baseline": settings.baseline,
+        "time": settings.time_metric,
+        "memory": settings.memory_metric,
+        "treatments": [t.label for t in experiment.treatments],
+        "workloads": [
+            {**asdict(f), "levels": p.levels} for f, p in zip(forecasts, experiment.programs, strict=True)
+        ],
+    }
