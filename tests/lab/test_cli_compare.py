@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 import pytest
-from test_cli import Said, sentence
+from test_cli import sentence
 from yard import FakeLaunch, experiment
 
 from heapyard import store
 from heapyard.catalog.study import Command, Library, Study
-from heapyard.cli import assemble, main
+from heapyard.cli import assemble
 from heapyard.cli.libraries import check_libraries
 from heapyard.cli.progress import PlainProgress, TerminalProgress
 from heapyard.cli.progress_width import LiveWidth
@@ -28,34 +28,6 @@ from heapyard.execute.loop_watcher import Moment
 from heapyard.model.errors import HeapyardError, SetupError, UsageError
 from heapyard.model.experiment import Block, TrialOutcome
 from heapyard.model.record import Record
-
-
-@pytest.fixture
-def heapyard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Carries out a command line in this process; every launch is the given FakeLaunch."""
-    monkeypatch.setenv("HEAPYARD_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setenv("HEAPYARD_LOCK", str(tmp_path / "lock"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr("heapyard.execute.preflight.check", lambda treatments, settings: None)
-
-    def run(*arguments: str, launch: FakeLaunch | None = None) -> Said:
-        monkeypatch.setattr("heapyard.execute.trial.run_trial", launch or FakeLaunch())
-        with pytest.raises(SystemExit) as ended:
-            main.run(list(arguments))
-        captured = capsys.readouterr()
-        return Said(ended.value.code, captured.out, captured.err)
-
-    return run
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> list[str]:
-    """Options for a second allocator that is there on every machine: a copy of glibc under another name."""
-    from heapyard.catalog.allocators import load_allocators
-
-    copy = tmp_path / "libcopy.so"
-    copy.write_bytes(load_allocators()["glibc"].library.read_bytes())
-    return ["--allocators", "glibc", "--allocator", f"copy={copy}"]
 
 
 def last(tmp_path: Path) -> Record:

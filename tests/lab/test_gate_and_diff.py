@@ -7,7 +7,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from test_cli_compare import heapyard, two  # noqa: F401
 from yard import FakeLaunch, experiment
 
 from heapyard import store
@@ -45,7 +44,7 @@ def test_where_more_is_better_less_is_the_regression() -> None:
     assert loss.ratio == pytest.approx(1.25) and (loss.low, loss.high) == (pytest.approx(1 / 0.9), pytest.approx(1 / 0.75))
 
 
-def test_the_verb_has_an_exit_code_and_writes_junit(heapyard, tmp_path: Path) -> None:  # noqa: F811
+def test_the_verb_has_an_exit_code_and_writes_junit(heapyard, tmp_path: Path) -> None:
     record = measured(tmp_path / "results", noise=0.002, ratios={"swift": 1.10, "slim": 1.0})
     junit = tmp_path / "gate.xml"
     failed = heapyard("gate", record.id, "--metric", "wall", "--junit", str(junit))
@@ -57,13 +56,13 @@ def test_the_verb_has_an_exit_code_and_writes_junit(heapyard, tmp_path: Path) ->
     assert heapyard("gate", record.id, "--treatment", "moon").code == 2
 
 
-def test_strict_asks_for_proof(heapyard, tmp_path: Path) -> None:  # noqa: F811
+def test_strict_asks_for_proof(heapyard, tmp_path: Path) -> None:
     record = measured(tmp_path / "results", blocks=3, noise=0.2)
     assert heapyard("gate", record.id).code == 0
     assert heapyard("gate", record.id, "--strict").code == 1
 
 
-def test_a_crash_never_passes_a_gate(heapyard, tmp_path: Path) -> None:  # noqa: F811
+def test_a_crash_never_passes_a_gate(heapyard, tmp_path: Path) -> None:
     fault = {("one", "swift"): {"status": "failed", "failure": "signal", "reason": "it crashed"}}
     record = measured(tmp_path / "results", faults=fault)
     said = heapyard("gate", record.id)
@@ -88,7 +87,7 @@ def test_chance_is_seldom_called_a_change(tmp_path: Path) -> None:
     assert false <= 10
 
 
-def test_the_verb_says_what_else_is_not_the_same(heapyard, tmp_path: Path) -> None:  # noqa: F811
+def test_the_verb_says_what_else_is_not_the_same(heapyard, tmp_path: Path) -> None:
     first, second = (measured(tmp_path / "results", noise=0.002, ratios={"slim": r}) for r in (1.0, 1.3))
     said = heapyard("diff", first.id, second.id, "--metric", "wall")
     assert said.code == 0 and "changed: slim on one" in said.out
@@ -97,7 +96,7 @@ def test_the_verb_says_what_else_is_not_the_same(heapyard, tmp_path: Path) -> No
     assert {c["treatment"] for c in other["changes"]} == {"swift", "slim"} and isinstance(other["other"], list)
 
 
-def test_nothing_in_common_is_one_sentence(heapyard, two: list[str], tmp_path: Path) -> None:  # noqa: F811
+def test_nothing_in_common_is_one_sentence(heapyard, two: list[str], tmp_path: Path) -> None:
     first = measured(tmp_path / "results")
     heapyard("compare", *two, "--blocks", "2", "--", "true")
     said = heapyard("diff", first.id)
