@@ -39,8 +39,8 @@ false_sharing::Options parse(int argc, char** argv, Words& words) {
       "After cache-thrash and cache-scratch of Hoard (Berger et al., ASPLOS 2000).",
       "  false_sharing --mode active --threads 2\n"
       "  false_sharing --mode passive 4 1000 8 1000000\n"
-      "                                    threads, iterations, size, repetitions, as the\n"
-      "                                    originals take them\n"
+      "                                    threads, iterations, size, repetitions, as\n"
+      "                                    the originals take them\n"
       "  false_sharing -m active -n 4 1000_8_1000000\n"
       "                                    the scalloc artifact's name of the same\n"
       "  false_sharing --placement padded  the baseline: no line is shared\n"};

@@ -31,7 +31,8 @@ std::array<Option, kOwn + kCommonOptions> with_common(CommonOptions& o, const Op
   const std::array<Option, kCommonOptions> common = {{
       {'n', "threads", "N", Whole{&o.threads, 1, most_threads}, "threads that work at the same time"},
       {'r', "seed", "N", Whole{&o.seed, 0, INT64_MAX}, "seed: same seed, same operations everywhere"},
-      {0, "latency", "N", Whole{&o.latency, 0, 1 << 30}, "time every N-th call on its own, for percentiles; 0: none"},
+      {0, "latency", "N", Whole{&o.latency, 0, 1 << 30},
+       "time every N-th call of a kind on its own, for percentiles; 0: none"},
       {0, "sample-period", "MS", Whole{&o.sample_period, 1, 60'000}, "milliseconds between two looks at memory"},
       {0, "log-operations", "FILE", Word{&o.log}, "write each heap operation as a line to FILE; times are then void"},
       {0, "format", "FORMAT", Word{&o.format, "table|none"}, "what is printed for people"},

@@ -6,6 +6,7 @@
 // schedule. Cost O(1) each. One object per thread. A null from the heap ends the program with exit 4.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <type_traits>
@@ -29,14 +30,16 @@ struct NoObserver {
   void note(Call, std::uint64_t, std::uint64_t) {}
 };
 
-// Times every n-th call on its own; the others carry a decrement.
+// Times every n-th call of each kind on its own; the others carry a decrement. (One count for all kinds would, where
+// malloc and free alternate, time only one of them.)
 class LatencyObserver {
  public:
-  explicit LatencyObserver(Worker& worker) : worker_(worker) {}
+  explicit LatencyObserver(Worker& worker) : worker_(worker) { std::fill_n(left_, kCalls, 1); }
   template <class Operation>
   auto around(Call call, Operation operation) {
-    if (--left_ != 0) return operation();
-    left_ = worker_.latency_period;
+    std::uint64_t& left = left_[static_cast<std::size_t>(call)];
+    if (--left != 0) return operation();
+    left = worker_.latency_period;
     const Cycles start = now();
     const auto result = operation();
     const Cycles cycles = now() - start;
@@ -48,7 +51,7 @@ class LatencyObserver {
 
  private:
   Worker& worker_;
-  std::uint64_t left_ = 1;
+  std::uint64_t left_[kCalls];
 };
 
 // Remembers every call.

@@ -30,8 +30,9 @@ larson::Options parse(int argc, char** argv) {
       "A server whose threads replace random objects and hand them over to new threads. After larson (Larson and "
       "Krishnan, ISMM 1998).",
       "  larson --threads 4 --min-size 8 --max-size 1000 --generations 20\n"
-      "  larson 10 7 8 1000 10000 1 4      seconds, sizes from, sizes below, objects and\n"
-      "                                    rounds of a thread, seed, threads, as the original\n"
+      "  larson 10 7 8 1000 10000 1 4      seconds, sizes from, sizes below, objects\n"
+      "                                    and rounds of a thread, seed, threads, as\n"
+      "                                    the original takes them\n"
       "  larson 10_7_8_1000_10000_1 4      the scalloc artifact's name of the same\n"
       "  larson 0 7 8 1000 10000 1 4       the same with work fixed by --generations\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);

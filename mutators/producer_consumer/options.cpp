@@ -60,9 +60,9 @@ Options parse(int argc, char** argv) {
       "  producer_consumer --threads 4 --sizes exp --min-size 16 --max-size 8000\n"
       "  producer_consumer --mode pair --threads 2 --ring 4096\n"
       "  producer_consumer 4 0 1 2 500 1000 100 8 16000\n"
-      "                                    threads, one size (0 or 1), law (0, 1, 2), cross\n"
-      "                                    rate, loops, blocks, operations, sizes from and\n"
-      "                                    to, as rpmalloc-benchmark takes them\n"};
+      "                                    threads, one size (0 or 1), law (0, 1, 2),\n"
+      "                                    cross rate, loops, blocks, operations, sizes\n"
+      "                                    from and to, as rpmalloc-benchmark has them\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);
   const kit::Positional positionals[] = {
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},

@@ -66,8 +66,8 @@ shbench::Options parse(int argc, char** argv, Words& words) {
       "Allocates objects of many sizes that live for mixed times and are freed in mixed order. Behaves like sh6bench "
       "and sh8bench as they are described.",
       "  shbench --threads 4 --calls 2000 --min-size 1 --max-size 1000\n"
-      "  shbench 1000000 1 8 4             calls, bounds of size, threads, as the original\n"
-      "                                    asks for them\n"
+      "  shbench 1000000 1 8 4             calls, bounds of size, threads, as the\n"
+      "                                    original asks for them\n"
       "  shbench -n 4 1000000_1_8          the scalloc artifact's name of the same\n"
       "  shbench --variant sh8 --threads 2 --foreign 2000000\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);

@@ -27,6 +27,7 @@ static void *bump(size_t size, size_t alignment) {
 void *malloc(size_t size) { return bump(size, ALIGNMENT); }
 void *calloc(size_t count, size_t size) { return bump(count * size, ALIGNMENT); }  // fresh pages are zero
 void *aligned_alloc(size_t alignment, size_t size) { return bump(size, alignment); }
+int posix_memalign(void **block, size_t alignment, size_t size) { return (*block = bump(size, alignment)) ? 0 : 12; }
 void free(void *block) { (void)block; }
 void *realloc(void *block, size_t size) {
   void *grown = bump(size, ALIGNMENT);

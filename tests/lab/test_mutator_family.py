@@ -1,0 +1,190 @@
+"""What holds for every mutator on the kit: options, result, exact memory, no call but the workload's, any allocator."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from heapyard.catalog.allocators import installed_allocators
+from heapyard.model import places
+from mutator_runs import measure, metric, run
+
+MUTATORS = Path(__file__).resolve().parents[2] / "mutators"
+
+# One short command line for each way a mutator can work; THREADS stands for a number.
+SHORT = {
+    "threadtest": ["-n THREADS -i 20 -o 500"],
+    "shbench": ["-n THREADS --slots 700 --sweeps 70 --max-size 50",
+                "--variant sh8 -n THREADS --slots 700 --sweeps 70 --foreign 700"],
+    "larson": ["-n THREADS -c 40 --rounds 5 -g 3"],
+    "false_sharing": ["--mode active -n THREADS -i 30 -w 200", "--mode passive -n THREADS -i 30 -w 200",
+                      "--placement padded -n THREADS -i 30 -w 200"],
+    "producer_consumer": ["--mode exchange -n THREADS --loops 20 -b 100 -o 60",
+                          "--mode ring -n THREADS --objects 100", "--mode pair -n EVEN --objects 100"],
+}
+RUNS = [(name, options) for name, lines in SHORT.items() for options in lines]
+
+# Those of one thread that look at what their objects hold.
+LOOKS = [
+    ("larson", "-n 1 -c 2000 --rounds 2"),
+    ("producer_consumer", "--mode ring -n 1 --objects 5000"),
+    ("producer_consumer", "--mode exchange -n 1 --loops 20"),
+]
+
+MEASURED = {"throughput", "wall_time", "time_per_operation", "cpu_time", "rss_peak", "rss_average", "heap_peak",
+            "heap_average", "minor_faults", "major_faults"}
+
+
+def words(options: str, threads: int) -> list[str]:
+    return options.replace("THREADS", str(threads)).replace("EVEN", str(max(2, threads))).split()
+
+
+def test_no_mutator_of_the_tree_is_left_out() -> None:
+    family = {
+        folder.name for folder in MUTATORS.iterdir()
+        if any("kit/session.hpp" in source.read_text() for source in folder.glob("*.[ch]pp"))
+    }
+    assert family == set(SHORT)
+
+
+@pytest.mark.parametrize("name, options", RUNS)
+@pytest.mark.parametrize("threads", [1, 2, 8, 64])
+def test_every_allocator_serves_the_same_operations(name: str, options: str, threads: int) -> None:
+    results = {
+        allocator.name: measure(name, *words(options, threads), preload=allocator.library, env=allocator.env)
+        for allocator in installed_allocators()
+    }
+    checksums = {result["checksum"] for result in results.values()}
+    assert len(checksums) == 1, {a: r["checksum"] for a, r in results.items()}
+    for result in results.values():
+        counts = result["counts"]
+        assert counts["malloc_calls"] == counts["free_calls"] > 0
+        assert counts["operations"] == sum(counts[c] for c in ("allocations", "releases", "reallocations"))
+
+
+@pytest.mark.parametrize("name, options", RUNS)
+def test_the_result_is_what_the_lab_reads(name: str, options: str) -> None:
+    result = measure(name, *words(options, 2), "--latency", "7")
+    assert result["mutator"] == name and result["version"]
+    assert {"parameters", "metrics", "checksum", "counts", "bookkeeping_bytes", "base_rss_bytes", "counter_read_ns",
+            "per_thread", "series"} <= set(result)
+    assert result["parameters"]["threads"] == 2 and result["parameters"]["seed"] == 1
+    metrics = {m["name"]: m for m in result["metrics"]}
+    assert len(metrics) == len(result["metrics"])
+    assert set(metrics) >= MEASURED
+    assert all(m["direction"] in ("lower", "higher") for m in metrics.values())
+    assert metrics["throughput"]["direction"] == "higher"
+    for call in ("aligned" if "padded" in options else "malloc", "free"):
+        quantiles = [metric(result, f"{call}_{q}") for q in ("p50", "p90", "p99", "p99.9", "p99.99", "max")]
+        assert quantiles == sorted(quantiles) and quantiles[-1] > 0
+    assert metric(result, "rss_peak") >= metric(result, "rss_average") >= metric(result, "heap_average")
+    assert len(result["series"]["rss"]) == len(result["series"]["time_us"]) >= 2
+    assert result["series"]["time_us"] == sorted(result["series"]["time_us"])
+
+
+@pytest.mark.parametrize("name, options", RUNS)
+def test_observing_changes_no_operation(name: str, options: str, tmp_path: Path) -> None:
+    plain = measure(name, *words(options, 2))["checksum"]
+    assert measure(name, *words(options, 2), "--latency", "3")["checksum"] == plain
+    log = tmp_path / "log"
+    result = measure(name, *words(options, 2), "--log-operations", str(log))
+    assert result["checksum"] == plain
+    lines = log.read_text().splitlines()
+    assert len(lines) == result["counts"]["malloc_calls"] + result["counts"]["free_calls"]
+
+
+@pytest.mark.parametrize("name", ["larson", "producer_consumer"])
+def test_another_seed_is_another_sequence(name: str) -> None:
+    options = words(SHORT[name][0], 2)
+    assert measure(name, *options)["checksum"] != measure(name, *options, "--seed", "2")["checksum"]
+
+
+@pytest.mark.parametrize("name, options", RUNS)
+@pytest.mark.parametrize("threads", [1, 8])
+def test_no_call_but_the_workloads_own_and_nothing_is_left(name: str, options: str, threads: int) -> None:
+    """A library that keeps account sees as many blocks as the mutator says, and a few made with the threads."""
+    done = run(name, *words(options, threads), "--format", "none", "--json", "-", preload=places.native("libledger.so"))
+    assert done.returncode == 0, done.stderr
+    allocated, freed, _ = map(int, done.stderr.split())
+    counts = json.loads(done.stdout)["counts"]
+    assert freed == counts["free_calls"]
+    # The C library makes a table for each thread's thread-local variables, before anything is measured.
+    assert 0 <= allocated - counts["malloc_calls"] <= 2 * threads + 3
+
+
+@pytest.mark.parametrize("name, options", RUNS)
+@pytest.mark.parametrize("observed", [[], ["--latency", "2"]])
+def test_more_work_makes_no_more_calls_of_the_mutators_own(name: str, options: str, observed: list[str]) -> None:
+    longer = re.sub(r"(-i|-g|--sweeps|--loops|--objects) (\d+)", lambda m: f"{m[1]} {3 * int(m[2])}", options)
+    assert longer != options
+
+    def calls_of_its_own(line: str) -> int:
+        done = run(name, *words(line, 4), *observed, "--format", "none", "--json", "-",
+                   preload=places.native("libledger.so"))
+        return int(done.stderr.split()[0]) - json.loads(done.stdout)["counts"]["malloc_calls"]
+
+    assert calls_of_its_own(options) == calls_of_its_own(longer)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_memory_is_without_the_bookkeeping(name: str) -> None:
+    """The tables of many threads are megabytes; the base, before any call, is that of a run with few."""
+    few, many = (measure(name, *words(SHORT[name][0], n), "--latency", "1") for n in (1, 64))
+    assert many["bookkeeping_bytes"] - few["bookkeeping_bytes"] > 4 << 20
+    assert many["base_rss_bytes"] - few["base_rss_bytes"] < 2 << 20  # stacks and thread objects
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_common_options_are_checked(name: str) -> None:
+    for options, sentence in {
+        "--threads 0": "option --threads (-n) must be a whole number from 1 to 1024, not '0'",
+        "--threads two": "option --threads (-n) must be a whole number from 1 to 1024, not 'two'",
+        "--latency": "option --latency needs an argument",
+        "--fish": "there is no option --fish",
+        "--format loud": "option --format must be one of table|none, not 'loud'",
+        "1_1_1_1_1_1_1_1_1_1": "argument",
+    }.items():
+        done = run(name, *options.split())
+        assert done.returncode == 2 and done.stderr.startswith(f"{name}: ") and done.stderr.count("\n") == 1
+        assert sentence in done.stderr
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_help_fits_and_names_every_option_with_its_range(name: str) -> None:
+    text = run(name, "--help").stdout
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "-n, --threads N\n" in text and "[1..1024, default 1]" in text and "--log-operations FILE" in text
+    assert re.search(r"^Examples:\n  " + name, text, re.M)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_result_that_cannot_be_written_is_told(name: str, tmp_path: Path) -> None:
+    for option in ("--json", "--log-operations"):
+        done = run(name, *words(SHORT[name][0], 1), option, str(tmp_path))
+        assert done.returncode == 1 and "cannot write" in done.stderr
+    if os.path.exists("/dev/full"):
+        assert run(name, *words(SHORT[name][0], 1), "--json", "/dev/full").returncode == 1
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_heap_that_has_no_more_is_told_with_what_was_reached(name: str) -> None:
+    long = {"threadtest": "-o 5000", "shbench": "--slots 5000", "larson": "-c 5000", "false_sharing": "-i 5000",
+            "producer_consumer": "--mode ring --objects 5000"}[name]
+    done = run(name, *long.split(), preload=places.native("libenomem.so"))
+    assert done.returncode == 4
+    assert re.fullmatch(
+        rf"{name}: (malloc|aligned) of \d+ bytes failed in thread 0, which had made \d+ allocations of \d+ bytes, "
+        r"\d+ reallocations and \d+ releases in this phase\n",
+        done.stderr,
+    )
+
+
+@pytest.mark.parametrize("name, options", LOOKS)
+def test_damaged_contents_change_the_checksum(name: str, options: str) -> None:
+    ledger = places.native("libledger.so")
+    sound = measure(name, *options.split(), preload=ledger)
+    damaged = measure(name, *options.split(), preload=ledger, env={"HEAPYARD_TEST_SMUDGE": "1"})
+    assert sound["checksum"] == measure(name, *options.split())["checksum"] != damaged["checksum"]
