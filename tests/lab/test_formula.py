@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heapyard.catalog.formula import evaluate, names_in
+from heapyard.catalog.formula import evaluate, holds, names_in
 from heapyard.model.errors import UsageError
 
 
@@ -55,3 +55,27 @@ def test_no_text_does_more_than_complain(text: str) -> None:
         evaluate(text, {"a": "1"})
     except UsageError as error:
         assert error.message
+
+
+@pytest.mark.parametrize(
+    "condition, met",
+    [
+        ("threads <= 4", True),
+        ("threads > processors", True),
+        ("threads <= processors or size == 16", True),
+        ("not (threads == 4)", False),
+        ("1 < threads < 2 * processors", False),
+        ("how == 'fifo'", True),
+        ("how != 'fifo' and size > 1", False),
+        ("list_ratio >= 30", True),
+    ],
+)
+def test_conditions_compare_levels(condition: str, met: bool) -> None:
+    levels = {"threads": "4", "processors": "2", "size": "16", "how": "fifo", "list-ratio": "30"}
+    assert holds(condition, levels) is met
+
+
+@pytest.mark.parametrize("condition", ["", "threads", "threads < ", "moon < 3", "threads in (1, 2)", "print(1) < 2", "how < 3"])
+def test_what_is_no_condition_is_refused(condition: str) -> None:
+    with pytest.raises(UsageError):
+        holds(condition, {"threads": "4", "how": "fifo"})

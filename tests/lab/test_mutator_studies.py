@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,30 @@ def test_a_damaged_result_is_one_sentence(tmp_path: Path) -> None:
         store.read_result(tmp_path, name)
     with pytest.raises(HeapyardError, match="the result is missing"):
         store.read_result(tmp_path, "0" * 64)
+
+
+def test_constraints_and_processors_shape_the_design(tmp_path: Path) -> None:
+    factors = {"threads": [1, 2, 4], "processors": [1, 2]}
+    made = workloads("acdc", {}, factors, constraints=["threads <= 2 * processors"])
+    assert [p.name for p in made] == [f"acdc threads={t} processors={p}" for t, p in ((1, 1), (1, 2), (2, 1), (2, 2), (4, 2))]
+    assert [p.processors for p in made] == [1, 2, 1, 2, 2]
+    with pytest.raises(UsageError, match="no combination of levels meets"):
+        workloads("acdc", {}, factors, constraints=["threads > 4"])
+    path = tmp_path / "s.toml"
+    path.write_text("[study]\nmutator = 'acdc'\n[factors]\nprocessors = [1, 4096]\n[design]\nconstraints = ['moon < 3']\n")
+    with pytest.raises(UsageError, match=r"s.toml:6: field 'design.constraints' is wrong: .*'moon'"):
+        read_study(path)
+    path.write_text("[study]\nmutator = 'acdc'\n[factors]\nprocessors = [1, 4096]\n")
+    study = read_study(path)
+    assert study.levels["processors"] == (1,) and "processors 4096: this machine has" in study.skipped[0]
+
+
+def test_a_trial_uses_no_more_processors_than_its_level(tmp_path: Path) -> None:
+    from heapyard.catalog.allocators import find_allocators
+    from heapyard.execute.trial_environment import cpus_of
+    from heapyard.model.experiment import Settings, Treatment
+
+    treatment = Treatment("glibc", find_allocators(["glibc"])[0])
+    everything = tuple(sorted(os.sched_getaffinity(0)))
+    assert cpus_of(treatment, Settings()) == () and cpus_of(treatment, Settings(), 1) == everything[:1]
+    assert cpus_of(treatment, Settings(cpus=(everything[-1],)), 3) == everything[-1:]

@@ -79,7 +79,8 @@ def test_a_file_from_before_mutators_opens_and_can_be_continued(tmp_path: Path) 
     path = folder / database.FILE_NAME
     with sqlite3.connect(path) as connection:
         connection.executescript(
-            "ALTER TABLE trial DROP COLUMN result; DROP TABLE figure; DROP TABLE claim; PRAGMA user_version=1;"
+            "ALTER TABLE trial DROP COLUMN result; ALTER TABLE experiment DROP COLUMN suite; "
+            "DROP TABLE figure; DROP TABLE claim; PRAGMA user_version=1;"
         )
     connection.close()
     before = store.load_record(folder)

@@ -1,4 +1,7 @@
-"""Values that follow from the level of a factor, such as `{2 * size}`: whole-number arithmetic and nothing else."""
+"""Values that follow from the levels of factors, such as `{2 * size}`, and conditions on them, such as `size < 64`.
+
+Whole-number arithmetic and comparisons, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import ast
 import operator
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from ..model.errors import UsageError
 
@@ -19,6 +23,15 @@ _OPERATIONS = {
     ast.Pow: operator.pow,
 }
 
+_COMPARISONS = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
 
 def evaluate(text: str, levels: Mapping[str, str]) -> str:
     """`text` with every {formula} replaced by its value; names are factors (a blank or minus in one is written `_`).
@@ -26,13 +39,58 @@ def evaluate(text: str, levels: Mapping[str, str]) -> str:
     A lone name gives the level as it stands. UsageError for an unknown name, a formula that is none, a level that is no
     whole number, or a value beyond 2^62. O(length).
     """
-    named = {name.replace("-", "_"): level for name, level in levels.items()}
+    named = _named(levels)
 
     def value(found: re.Match[str]) -> str:
         inner = found[1].strip()
         return named[inner] if inner in named else str(_value(inner, named, text))
 
     return _PLACE.sub(value, text)
+
+
+def holds(condition: str, levels: Mapping[str, str]) -> bool:
+    """Whether a condition is true at the levels: comparisons of formulas or with words, joined by `and`, `or`, `not`.
+
+    UsageError for an unknown name or what is no condition. O(length).
+    """
+    named = _named(levels)
+    try:
+        tree = ast.parse(condition, mode="eval").body
+    except (SyntaxError, ValueError):
+        raise UsageError(f"'{condition}' is not a condition") from None
+
+    def of(node: ast.expr) -> bool:
+        if isinstance(node, ast.BoolOp):
+            found = [of(value) for value in node.values]
+            return all(found) if isinstance(node.op, ast.And) else any(found)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return not of(node.operand)
+        if isinstance(node, ast.Compare) and all(type(op) in _COMPARISONS for op in node.ops):
+            sides = [node.left, *node.comparators]
+            return all(
+                _COMPARISONS[type(op)](*_alike(left, right, named, condition))
+                for op, left, right in zip(node.ops, sides, sides[1:], strict=False)
+            )
+        raise UsageError(f"'{condition}' is not a condition on the levels of factors")
+
+    return of(tree)
+
+
+def _alike(left: ast.expr, right: ast.expr, named: Mapping[str, str], condition: str) -> tuple[Any, Any]:
+    """Both sides as numbers, or as words when one of them is a word."""
+
+    def word(node: ast.expr) -> str | None:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
+        return named[node.id] if isinstance(node, ast.Name) and node.id in named else None
+
+    if any(isinstance(node, ast.Constant) and isinstance(node.value, str) for node in (left, right)):
+        return word(left), word(right)
+    return tuple(_value(ast.unparse(node), named, condition) for node in (left, right))  # type: ignore[return-value]
+
+
+def _named(levels: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("-", "_"): level for name, level in levels.items()}
 
 
 def names_in(text: str) -> set[str]:

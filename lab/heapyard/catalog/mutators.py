@@ -13,9 +13,11 @@ from pathlib import Path
 from ..model import places
 from ..model.errors import SetupError, UsageError
 from ..model.program import RESULT_FILE, Answer, Program
-from .formula import evaluate, names_in
+from .formula import evaluate, holds, names_in
 
 Value = str | int | float | bool
+
+PROCESSORS = "processors"
 
 _OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
 
@@ -53,12 +55,17 @@ def arguments(options: Mapping[str, Value], levels: Mapping[str, str] = {}) -> t
 
 
 def workloads(
-    name: str, options: Mapping[str, Value], factors: Mapping[str, Sequence[Value]], only: Iterable[str] = ()
+    name: str,
+    options: Mapping[str, Value],
+    factors: Mapping[str, Sequence[Value]],
+    only: Iterable[str] = (),
+    constraints: Sequence[str] = (),
 ) -> tuple[Program, ...]:
-    """The mutator at every combination of levels, first factor slowest; every path absolute.
+    """The mutator at every combination of levels that meets the constraints, first factor slowest; paths absolute.
 
-    A factor is an option of the mutator, or a parameter that formulas of `options` use. `only`: further option names
-    that treatments use. UsageError for an option the mutator does not know, or a factor without effect.
+    A factor is an option of the mutator, a parameter that formulas of `options` use, or `processors`: how many of this
+    machine's the program may use. `only`: further option names that treatments use. UsageError for an option the mutator
+    does not know, a factor without effect, or when no combination is left.
     """
     path = find_mutator(name)
     known = option_names(path)
@@ -66,12 +73,18 @@ def workloads(
     for option in (*options, *only):
         _check_known(name, option, known)
     for factor in factors:
-        if factor.replace("-", "_") not in used:
+        if factor != PROCESSORS and factor.replace("-", "_") not in used:
             _check_known(name, factor, known, "; nor does an option's formula use it")
-    return tuple(
-        _workload(name, path, options, dict(zip(factors, chosen, strict=True)), factors, known)
-        for chosen in itertools.product(*factors.values())
+    every = (dict(zip(factors, chosen, strict=True)) for chosen in itertools.product(*factors.values()))
+    texts = ((chosen, {factor: level_text(value) for factor, value in chosen.items()}) for chosen in every)
+    made = tuple(
+        _workload(name, path, options, chosen, factors, known)
+        for chosen, levels in texts
+        if all(holds(constraint, levels) for constraint in constraints)
     )
+    if not made:
+        raise UsageError(f"no combination of levels meets the constraints {'; '.join(constraints)}")
+    return made
 
 
 def _workload(
@@ -95,6 +108,7 @@ def _workload(
         answer=Answer(output="consistent"),
         provenance=f"heapyard mutator {name}",
         mutator=True,
+        processors=int(levels.get(PROCESSORS, 0)),
         levels={"threads": threads, **levels},
     )
 

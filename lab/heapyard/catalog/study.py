@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,8 @@ from ..model.claim import Claim
 from ..model.errors import UsageError
 from ..model.figure import Figure
 from ..model.units import parse_duration, parse_percent
-from .mutators import Value
+from .formula import holds
+from .mutators import PROCESSORS, Value, level_text
 from .study_findings import read_claims, read_figures
 from .toml_file import TomlTable, read_toml
 from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
@@ -66,6 +68,8 @@ class Study:
     mutator: str = ""
     options: dict[str, Value] = field(default_factory=dict)  # of the mutator, in every workload
     levels: dict[str, tuple[Value, ...]] = field(default_factory=dict)  # of the factors that tell workloads apart
+    constraints: tuple[str, ...] = ()  # conditions that a combination of levels must meet to be a workload
+    skipped: tuple[str, ...] = ()  # levels this machine cannot have, one sentence each
     treatments: dict[str, OwnTreatment] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -86,6 +90,7 @@ def read_study(path: Path, scale: str | None = None) -> Study:
     table.get("scale", str, "the name of a scale", "")
     mutator = table.string("mutator", "")
     factors, levels = _factors(top.table("factors"), bool(mutator))
+    levels, skipped = _on_this_machine(levels)
     options = top.table("options")
     if options is not None and not mutator:
         top.fail("options", "are of a mutator, and the study names none")
@@ -101,6 +106,8 @@ def read_study(path: Path, scale: str | None = None) -> Study:
         mutator=mutator,
         options=_options(options),
         levels=levels,
+        constraints=_constraints(top.table("design"), levels),
+        skipped=skipped,
         treatments={name: _own_treatment(t, bool(mutator)) for name, t in _named(top, "treatments").items()},
         figures=read_figures(top, levels),
         claims=read_claims(top, {"program": table.strings("programs", ()), **factors, **levels}),
@@ -201,6 +208,33 @@ def _levels(table: TomlTable, name: str) -> tuple[Value, ...]:
     if len({str(level) for level in levels}) < len(levels):
         table.fail(name, "has the same level twice")
     return tuple(levels)
+
+
+def _on_this_machine(levels: dict[str, tuple[Value, ...]]) -> tuple[dict[str, tuple[Value, ...]], tuple[str, ...]]:
+    """Without numbers of processors that the machine does not have; and what was left out."""
+    there = len(os.sched_getaffinity(0))
+    missing = [level for level in levels.get(PROCESSORS, ()) if isinstance(level, int) and level > there]
+    if not missing:
+        return levels, ()
+    kept = tuple(level for level in levels[PROCESSORS] if level not in missing)
+    left_out = ", ".join(map(str, missing))
+    told = f"processors {left_out}: this machine has {there}; those cells of the design are missing"
+    return {**levels, PROCESSORS: kept or (there,)}, (told,)
+
+
+def _constraints(table: TomlTable | None, levels: dict[str, tuple[Value, ...]]) -> tuple[str, ...]:
+    """`[design] constraints`, each a condition on the levels of factors."""
+    if table is None:
+        return ()
+    found = table.strings("constraints", ())
+    first = {name: level_text(values[0]) for name, values in levels.items()}
+    for constraint in found:
+        try:
+            holds(constraint, first)
+        except UsageError as error:
+            table.fail("constraints", f"is wrong: {error.message}")
+    table.finish()
+    return found
 
 
 def _options(table: TomlTable | None) -> dict[str, Value]:

@@ -142,7 +142,9 @@ def _programs(study: Study, full: bool, say: Callable[[str], None]) -> tuple[Pro
         from ..catalog.mutators import workloads
 
         only = [option for own in study.treatments.values() for option in own.options]
-        return workloads(study.mutator, study.options, study.levels, only)
+        for told in study.skipped:
+            say(f"left out: {told}")
+        return workloads(study.mutator, study.options, study.levels, only, study.constraints)
     own = {
         name: program_from_command(
             c.argv, stdin=c.stdin, env=c.env, cwd=c.cwd, name=name, expect_exit=c.expect_exit, check=c.check

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..model.errors import UsageError
 from .options import Duration, manner, manner_options
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml")
+@click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml|FOLDER")
 @click.option("--scale", metavar="NAME", help="Which of the study's scales, such as quick or paper.")
 @click.option("--allocators", multiple=True, metavar="NAME,...", help="Compare these instead of the study's own.")
 @click.option("--allocator", "libraries", multiple=True, metavar="NAME=LIBRARY", help="And a malloc library of your own.")
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--budget", type=Duration(), help="Time for the whole experiment.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders.")
 @click.option("--plan", is_flag=True, help="Say what would be run, and stop.")
+@click.option("--resume", is_flag=True, help="Of a folder: go on with its newest run.")
 @manner_options
 def command(
     study: Path,
@@ -34,11 +36,13 @@ def command(
     budget: float | None,
     seed: int | None,
     plan: bool,
+    resume: bool,
     **options: Any,
 ) -> int:
-    """Carry out the experiment that a study file describes.
+    """Carry out the experiment that a study file describes, or every study of a folder.
 
-    docs/guide.md explains the fields; studies/ holds examples, and the experiments of the literature.
+    docs/guide.md explains the fields; studies/ holds examples, and the experiments of the literature. Studies of a folder
+    are run one after the other and shown on one page.
 
     \b
     Examples:
@@ -46,17 +50,32 @@ def command(
       heapyard run studies/acdc/deallocation-delay.toml --scale paper
       heapyard run --plan studies/acdc/false-sharing.toml
       heapyard run studies/acdc/locality.toml --allocator mine=./libmine.so
+      heapyard run studies/acdc --scale quick
     """
     from ..catalog.study import read_study
     from .assemble import assemble
     from .conduct import conduct
 
-    changed = _changed(read_study(study, scale), allocators, libraries, blocks=blocks, budget=budget, seed=seed)
-    experiment = assemble(changed)
+    def read(path: Path, at: str | None) -> Study:
+        return _changed(read_study(path, at), allocators, libraries, blocks=blocks, budget=budget, seed=seed)
+
+    how = manner(**options)
+    if study.is_dir():
+        from .suite import run_suite, studies_in
+
+        members = studies_in(study, scale, read)
+        if not plan:
+            return run_suite(study, members, scale, how, resume=resume)
+        for member in members:
+            _show_plan(assemble(member.study))
+        return 0
+    if resume:
+        raise UsageError("--resume is for a folder of studies", remedy="One experiment goes on with: heapyard resume")
+    experiment = assemble(read(study, scale))
     if plan:
         _show_plan(experiment)
         return 0
-    return conduct(experiment, manner(**options))
+    return conduct(experiment, how)
 
 
 def _changed(study: Study, allocators: tuple[str, ...], libraries: tuple[str, ...], **settings: Any) -> Study:

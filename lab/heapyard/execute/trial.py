@@ -113,7 +113,7 @@ def prepare_launch(program: Program, treatment: Treatment, settings: Settings, s
         timeout=settings.timeout,
         interval=settings.sample_interval,
         library=library.resolve() if library else None,
-        cpus=cpus_of(treatment, settings),
+        cpus=cpus_of(treatment, settings, program.processors),
         huge_pages=treatment.levels.get("thp") != "never",
     )
 

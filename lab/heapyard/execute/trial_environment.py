@@ -78,7 +78,8 @@ def _preloadable(library: Path, scene: Scene) -> str:
     return str(link)
 
 
-def cpus_of(treatment: Treatment, settings: Settings) -> tuple[int, ...]:
-    """CPU affinity: the level of the factor `cpus`, else the setting."""
+def cpus_of(treatment: Treatment, settings: Settings, processors: int = 0) -> tuple[int, ...]:
+    """CPU affinity: the level of the factor `cpus`, else the setting; of these the first `processors`, unless 0."""
     level = treatment.levels.get("cpus")
-    return tuple(int(cpu) for cpu in level.split(",")) if level else settings.cpus
+    cpus = tuple(int(cpu) for cpu in level.split(",")) if level else settings.cpus
+    return (cpus or tuple(sorted(os.sched_getaffinity(0))))[:processors] if processors else cpus

@@ -118,3 +118,4 @@ class Experiment:
     study: str = ""  # text of the study file, "" for `compare`
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
+    suite: str = ""  # the run of a folder of studies that it belongs to, such as "scalloc fast 261121-0432"

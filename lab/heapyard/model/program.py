@@ -60,6 +60,7 @@ class Program:
     answer: Answer = Answer()
     server: Server | None = None
     provenance: str = ""  # "Debian ghostscript 10.0.0", input "heapyard generator postscript seed 1"
+    processors: int = 0  # it may use so many of those a trial may use, the first ones; 0 = all
     mutator: bool = False  # writes its responses to RESULT_FILE in its own folder (design: "A mutator")
     levels: dict[str, str] = field(default_factory=dict)  # of the factors that tell workloads apart
 

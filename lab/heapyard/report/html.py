@@ -52,7 +52,7 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
     figures, specs = _figures(analysis, record, order, highlight, trials, metrics, curves)
     data = page_data.packed(analysis, record, trials, curves)
     data |= {"specs": specs, "order": order, "highlight": highlight, "trialMetrics": list(metrics)}
-    template = _templates().get_template("report.html.j2")
+    template = templates().get_template("report.html.j2")
     return template.render(
         analysis=analysis,
         record=record,
@@ -159,7 +159,8 @@ def _embedded(data: Any) -> str:
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """The templates of pages, with what every page may use."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(

@@ -13,9 +13,10 @@ from ..model.metrics import METRICS
 SCHEMA_VERSION = 2
 FILE_NAME = "experiment.sqlite"
 
-# Before mutators: neither results nor figures nor claims.
+# Before mutators: neither results nor figures, claims and suites.
 _FROM_1_TO_2 = """
 ALTER TABLE trial ADD COLUMN result TEXT NOT NULL DEFAULT '';
+ALTER TABLE experiment ADD COLUMN suite TEXT NOT NULL DEFAULT '';
 CREATE TABLE figure (place INTEGER PRIMARY KEY, definition_json TEXT NOT NULL) STRICT;
 CREATE TABLE claim (place INTEGER PRIMARY KEY, definition_json TEXT NOT NULL) STRICT;
 """

@@ -38,6 +38,7 @@ class Listed:
     done: int = 0
     planned: int = 0
     verdict: str = ""
+    suite: str = ""
     problem: str = ""
 
 
@@ -125,6 +126,7 @@ def _listed(folder: Path) -> Listed:
         done=done,
         planned=planned,
         verdict=header["verdict"],
+        suite=experiment.suite,
     )
 
 

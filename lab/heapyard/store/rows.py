@@ -27,8 +27,8 @@ def write_experiment(
 ) -> None:
     """The request, in the tables experiment, program, treatment, figure and claim."""
     connection.execute(
-        "INSERT INTO experiment (one, id, title, status, created, version, seed, argv_json, cwd, settings_json, study) "
-        "VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO experiment (one, id, title, status, created, version, seed, argv_json, cwd, settings_json, study, "
+        "suite) VALUES (1, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             name,
             experiment.title,
@@ -39,6 +39,7 @@ def write_experiment(
             experiment.cwd,
             encode(experiment.settings),
             experiment.study,
+            experiment.suite,
         ),
     )
     connection.executemany(
@@ -75,6 +76,7 @@ def read_experiment(connection: sqlite3.Connection) -> Experiment:
         argv=decode(tuple[str, ...], header["argv_json"]),
         cwd=header["cwd"],
         study=header["study"],
+        suite=_later(header, "suite"),
         figures=_parts(connection, "figure", Figure),
         claims=_parts(connection, "claim", Claim),
     )
@@ -131,6 +133,11 @@ def read_environment(connection: sqlite3.Connection) -> dict[str, object]:
     return first
 
 
+def _later(row: sqlite3.Row, column: str) -> str:
+    """A column that files of version 1 do not have."""
+    return row[column] if column in row.keys() else ""
+
+
 def _parts(connection: sqlite3.Connection, table: str, kind: type[T]) -> tuple[T, ...]:
     """The figures or claims; none in files of version 1."""
     if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone():
@@ -174,7 +181,7 @@ def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
         tripped=tuple(json.loads(row["tripped_json"])),
         series=row["series"],
         round=row["round"],
-        result=row["result"] if "result" in row.keys() else "",
+        result=_later(row, "result"),
     )
 
 

@@ -13,6 +13,7 @@ CREATE TABLE experiment (
     cwd            TEXT NOT NULL,
     settings_json  TEXT NOT NULL,
     study          TEXT NOT NULL,             -- text of the study file, '' if there was none
+    suite          TEXT NOT NULL DEFAULT '',  -- the run of a folder of studies that it belongs to
     verdict        TEXT NOT NULL DEFAULT ''   -- the answer's first sentence, as it was when the experiment ended
 ) STRICT;
 

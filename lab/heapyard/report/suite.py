@@ -1,0 +1,39 @@
+"""One page over all studies of a folder: what each found, its claims, its figures, and the way to its own report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..model.analysis import Analysis
+from ..model.errors import HeapyardError
+from ..model.record import Record
+from .html import templates
+from .verdict import verdict
+
+
+def write_suite(path: Path, title: str, studies: Sequence[tuple[Analysis, Record]]) -> None:
+    """Write the page; HeapyardError when it cannot be written. O(figures).
+
+    Studies' own reports are linked relative to the page, which lies in the folder that holds the experiments.
+    """
+    template = templates().get_template("suite.html.j2")
+    text = template.render(
+        title=title,
+        studies=[
+            {
+                "record": record,
+                "analysis": analysis,
+                "verdict": verdict(analysis),
+                "report": f"{record.path.name}/report.html",
+            }
+            for analysis, record in studies
+        ],
+    )
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise HeapyardError(f"{path}: the page cannot be written ({error.strerror})") from None
