@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Exit codes of the command line, the same for every verb (documented in docs/guide.md).
 EXIT_OK = 0
-EXIT_DIFFERENCE = 1  # reserved for gates: a regression beyond the margin
+EXIT_DIFFERENCE = 1  # a gate: a regression beyond the limit
 EXIT_USAGE = 2  # bad option, malformed file, missing program
 EXIT_SETUP = 3  # something must be installed first and we may not do it ourselves
 EXIT_FAILED = 4  # the experiment could not be carried out (no trial counted, disk full, ...)
