@@ -1,9 +1,11 @@
 #include "memory_sampler.hpp"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 #include "cycle_clock.hpp"
@@ -12,7 +14,11 @@
 namespace heapyard::kit {
 namespace {
 
-MemorySampler* running = nullptr;  // what the handler looks with; set while the timer is armed
+// What the handler looks with; set while the timer is armed.
+std::atomic<MemorySampler*> running{nullptr};
+// Held while somebody looks. The kernel gives the signal to the main thread unless one is pending there already, so
+// that two handlers can run at once; the later one gives way.
+std::atomic_flag looking;
 
 void arm(std::int64_t period_ms) {
   itimerval timer{};
@@ -75,15 +81,17 @@ void MemorySampler::look() {
 }
 
 void MemorySampler::on_timer(int) {
+  if (looking.test_and_set(std::memory_order_acquire)) return;
   const int error = errno;
-  if (running) running->look();
+  if (MemorySampler* const sampler = running.load(std::memory_order_acquire)) sampler->look();
   errno = error;
+  looking.clear(std::memory_order_release);
 }
 
 void MemorySampler::begin(std::int64_t period_ms) {
   peak_before_ = peak_resident_bytes();
   look();
-  running = this;
+  running.store(this, std::memory_order_release);
   set_handler(on_timer);
   arm(period_ms);
 }
@@ -91,8 +99,10 @@ void MemorySampler::begin(std::int64_t period_ms) {
 void MemorySampler::end() {
   arm(0);
   set_handler(SIG_IGN);
-  running = nullptr;
+  while (looking.test_and_set(std::memory_order_acquire)) sched_yield();  // bound: one look of another thread
+  running.store(nullptr, std::memory_order_relaxed);
   look();
+  looking.clear(std::memory_order_release);
   const std::uint64_t peak = peak_resident_bytes(), own = source_.bookkeeping(source_.context);
   if (peak > peak_before_ && peak > own) peak_ = std::max(peak_, peak - own);
 }

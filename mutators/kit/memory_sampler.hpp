@@ -5,7 +5,8 @@
 // when a second thread starts), and it would compete for a processor. The peak is exact whenever the process's own
 // high-water mark rises within the phase, else the largest sample. Idle time before and after is not averaged in, as
 // it is in the published larson runs.
-// Cost: 1 to 2 us per look, in the main thread; O(workers) when live bytes are tracked. Uses SIGALRM; one at a time.
+// Cost: 1 to 2 us per look, as a rule in the main thread; O(workers) when live bytes are tracked. Uses SIGALRM; one at
+// a time.
 #pragma once
 
 #include <cstdint>
