@@ -137,6 +137,17 @@ def test_memory_is_without_the_bookkeeping(name: str) -> None:
     assert many["base_rss_bytes"] - few["base_rss_bytes"] < 2 << 20  # stacks and thread objects
 
 
+def test_the_peak_is_that_of_the_heap_alone() -> None:
+    """A library that never frees holds at the end exactly what was asked of it, in pages that were all written."""
+    for threads in (1, 3):
+        result = measure("threadtest", "-n", str(threads), "-i", "40", "-o", "20000", "-s", "64",
+                         preload=places.native("libbump.so"))
+        asked = result["counts"]["bytes"]
+        assert metric(result, "heap_peak") == pytest.approx(asked, rel=0.02)
+        assert result["series"]["rss"][-1] - result["base_rss_bytes"] == pytest.approx(asked, rel=0.02)
+        assert 0.2 * asked < metric(result, "heap_average") < asked
+
+
 @pytest.mark.parametrize("name", SHORT)
 def test_common_options_are_checked(name: str) -> None:
     for options, sentence in {
