@@ -192,7 +192,7 @@ def test_every_study_of_ours_is_sound_at_every_scale(path: Path) -> None:
             assert workloads(study.mutator, study.options, study.levels, only)
             assert study.figures, "a study of a mutator draws something"
         if not study.factors:
-            known = {*study.allocators, *study.treatments}
+            known = {*study.allocators, *study.if_installed, *study.treatments}
             spoken_of = {name for claim in study.claims for name in (*claim.treatments, *claim.than)}
             assert spoken_of <= known
         for claim in study.claims:

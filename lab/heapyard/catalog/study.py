@@ -60,6 +60,7 @@ class Study:
     title: str = ""
     programs: tuple[str, ...] = ()
     allocators: tuple[str, ...] = ()
+    if_installed: tuple[str, ...] = ()  # further allocators, on machines that have them
     baseline: str = "glibc"
     settings: dict[str, Any] = field(default_factory=dict)
     factors: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -98,6 +99,7 @@ def read_study(path: Path, scale: str | None = None) -> Study:
         title=table.string("title", path.stem),
         programs=table.strings("programs", ()),
         allocators=table.strings("allocators", ()),
+        if_installed=table.strings("if_installed", ()),
         baseline=table.string("baseline", "glibc"),
         settings=_settings(table),
         factors=factors,

@@ -81,6 +81,9 @@ def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
         names = [a.name for a in installed_allocators()] + list(study.libraries)
     if study.baseline not in names:
         names.insert(0, study.baseline)
+    if study.if_installed:
+        there = {a.name for a in installed_allocators()}
+        names += [name for name in study.if_installed if name.partition(":")[0] in there and name not in names]
     found = find_allocators(names, {name: library.path for name, library in study.libraries.items()})
     own = {name: library.env for name, library in study.libraries.items() if library.env}
     found = [replace(a, env={**a.env, **own[a.base]}) if a.base in own else a for a in found]

@@ -90,6 +90,7 @@ def _changed(study: Study, allocators: tuple[str, ...], libraries: tuple[str, ..
     return replace(
         study,
         allocators=(*named, *own) if named else (),
+        if_installed=() if allocators else study.if_installed,
         libraries={**study.libraries, **own},
         settings={**study.settings, **given},
     )
