@@ -69,4 +69,5 @@ def test_a_generation_more_asks_the_heap_for_nothing_but_its_objects() -> None:
                    "--json", "-", preload=places.native("libcounts.so"))
         return int(done.stderr) - json.loads(done.stdout)["counts"]["malloc_calls"]
 
-    assert calls_beyond_objects(5) == calls_beyond_objects(50)
+    # The C library makes a table for each stack: at most one for each of the two threads at work.
+    assert abs(calls_beyond_objects(5) - calls_beyond_objects(100)) <= 2
