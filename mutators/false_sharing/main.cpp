@@ -14,22 +14,19 @@ using kit::Word;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
-struct Words {
+false_sharing::Options parse(int argc, char** argv, kit::Result& result) {
+  false_sharing::Options o;
   const char* mode = "active";
   const char* placement = "heap";
-};
-
-false_sharing::Options parse(int argc, char** argv, Words& words) {
-  false_sharing::Options o;
   std::int64_t concurrency = 0;  // a hint that means nothing here
   const kit::Option own[] = {
-      {'m', "mode", "MODE", Word{&words.mode, "active|passive"},
+      {'m', "mode", "MODE", Word{&mode, "active|passive"},
        "active: each thread allocates for itself; passive: one thread allocates the first object of each"},
       {'i', "iterations", "N", Whole{&o.iterations, 1, kMost}, "objects of each thread, one after the other"},
       {'s', "size", "BYTES", Whole{&o.size, 1, 1 << 20, true}, "size of an object"},
       {'w', "repetitions", "N", Whole{&o.repetitions, 1, kMost},
        "times an object is written and read, shared out among the threads"},
-      {0, "placement", "HOW", Word{&words.placement, "heap|padded"},
+      {0, "placement", "HOW", Word{&placement, "heap|padded"},
        "padded: each object on cache lines of its own, for comparison"},
   };
   const auto table = kit::with_common(o.common, own);
@@ -53,35 +50,31 @@ false_sharing::Options parse(int argc, char** argv, Words& words) {
       {"CONCURRENCY", {&concurrency, 0, kMost}},
   };
   kit::parse_positionals(argc, argv, rest, positionals);
-  o.mode = std::string_view(words.mode) == "passive" ? false_sharing::Mode::kPassive : false_sharing::Mode::kActive;
-  o.placement = std::string_view(words.placement) == "padded" ? false_sharing::Placement::kPadded
-                                                              : false_sharing::Placement::kHeap;
+  o.mode = std::string_view(mode) == "passive" ? false_sharing::Mode::kPassive : false_sharing::Mode::kActive;
+  o.placement =
+      std::string_view(placement) == "padded" ? false_sharing::Placement::kPadded : false_sharing::Placement::kHeap;
+  result.common_parameters(o.common);
+  result.parameters(own);
   return o;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Words words;
-  const false_sharing::Options o = parse(argc, argv, words);
+  kit::Result result("false_sharing", "1.0");
+  const false_sharing::Options o = parse(argc, argv, result);
   kit::Session session(o.common, false_sharing::Workload::bytes_per_worker());
   false_sharing::Workload workload(o, session);
   session.run(workload);
 
-  kit::Result result("false_sharing", "1.0");
-  result.common_parameters(o.common);
-  result.parameter("mode", words.mode);
-  result.parameter("placement", words.placement);
-  result.parameter("iterations", o.iterations);
-  result.parameter("size", o.size);
-  result.parameter("repetitions", o.repetitions);
   result.metric("store_throughput", "1/s", kit::Better::kHigher,
                 static_cast<double>(workload.stores()) / session.wall_seconds());
   result.metric("line_sharing", "1", kit::Better::kLower, workload.line_sharing());
   session.report(result);
   result.count("stores", workload.stores());
   kit::Text headline;
-  headline << words.mode << ", " << o.iterations << " objects of " << o.size << " bytes, " << o.repetitions
-           << " repetitions, " << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+  headline << (o.mode == false_sharing::Mode::kPassive ? "passive" : "active") << ", " << o.iterations << " objects of "
+           << o.size << " bytes, " << o.repetitions << " repetitions, " << o.common.threads
+           << (o.common.threads == 1 ? " thread" : " threads");
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

@@ -41,6 +41,14 @@ void Result::common_parameters(const CommonOptions& options) {
   parameter("latency", options.latency);
 }
 
+void Result::parameters(std::span<const Option> own) {
+  for (const Option& option : own) {
+    if (const auto* whole = std::get_if<Whole>(&option.kind)) parameter(option.name, *whole->target);
+    if (const auto* flag = std::get_if<Flag>(&option.kind)) parameter(option.name, *flag->target);
+    if (const auto* text = std::get_if<Word>(&option.kind)) parameter(option.name, *text->target ? *text->target : "");
+  }
+}
+
 void Result::latencies(Call call, const LatencyHistogram& histogram, double ns_per_cycle) {
   struct Quantile {
     double share;
@@ -63,7 +71,11 @@ void Result::write_json(Text& text) const {
   Json json(text);
   json.open('{').field("mutator", mutator_).field("version", version_);
   json.key("parameters").open('{');
-  for (const Parameter& p : parameters_) std::visit([&](auto value) { json.field(p.name, value); }, p.value);
+  for (const Parameter& p : parameters_) {
+    Text name;
+    for (const char c : std::string_view(p.name)) name << (c == '-' ? '_' : c);
+    std::visit([&](auto value) { json.field(name.view(), value); }, p.value);
+  }
   json.close('}').key("metrics").open('[');
   for (const Metric& m : metrics_) {
     json.open('{').field("name", m.name).field("unit", m.unit);

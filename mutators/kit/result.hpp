@@ -30,6 +30,8 @@ class Result {
   void parameter(const char* name, bool value) { parameters_.add({name, value}); }
   void parameter(const char* name, const char* value) { parameters_.add({name, std::string_view(value)}); }
   void common_parameters(const CommonOptions& options);
+  // Every option of a mutator's own table with the value it has now, under its name with '_' for '-'.
+  void parameters(std::span<const Option> own);
   // A value that is not finite (an average over nothing) becomes null.
   void metric(const char* name, const char* unit, Better better, double value) {
     metrics_.add({name, unit, better, value});

@@ -12,7 +12,7 @@ using kit::Whole;
 constexpr std::int64_t kMostSize = 1 << 30;
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
-larson::Options parse(int argc, char** argv) {
+larson::Options parse(int argc, char** argv, kit::Result& result) {
   larson::Options o;
   std::int64_t beyond = 0;  // the original's maximum, which no size reaches
   const kit::Option own[] = {
@@ -49,25 +49,20 @@ larson::Options parse(int argc, char** argv) {
   if (beyond) o.max_size = beyond > o.min_size ? beyond - 1 : beyond;
   if (o.min_size > o.max_size)
     kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  result.common_parameters(o.common);
+  result.parameters(own);
   return o;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const larson::Options o = parse(argc, argv);
+  kit::Result result("larson", "1.0");
+  const larson::Options o = parse(argc, argv, result);
   kit::Session session(o.common, static_cast<std::size_t>(o.chunks) * sizeof(void*));
   larson::Workload workload(o, session);
   session.run(workload);
 
-  kit::Result result("larson", "1.0");
-  result.common_parameters(o.common);
-  result.parameter("min_size", o.min_size);
-  result.parameter("max_size", o.max_size);
-  result.parameter("chunks", o.chunks);
-  result.parameter("rounds", o.rounds);
-  result.parameter("generations", o.generations);
-  result.parameter("seconds", o.seconds);
   session.report(result, o.seconds == 0);
   kit::Text headline;
   headline << o.chunks << " objects a thread of " << o.min_size << " to " << o.max_size << " bytes, "

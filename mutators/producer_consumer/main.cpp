@@ -12,30 +12,13 @@ using namespace heapyard;
 using namespace heapyard::producer_consumer;
 
 template <class Workload>
-bool carry_out(const Options& o) {
+bool carry_out(const Options& o, kit::Result& result) {
   const Sizes sizes(static_cast<std::uint64_t>(o.common.seed), o.law, static_cast<std::uint64_t>(o.min_size),
                     static_cast<std::uint64_t>(o.max_size));
   kit::Session session(o.common, Workload::bytes_per_worker(o), true);
   Workload workload(o, sizes, session);
   session.run(workload);
 
-  kit::Result result("producer_consumer", "1.0");
-  result.common_parameters(o.common);
-  result.parameter("mode", name_of(o.mode));
-  result.parameter("sizes", name_of(o.law));
-  result.parameter("one_size", o.one_size);
-  result.parameter("min_size", o.min_size);
-  result.parameter("max_size", o.max_size);
-  if (o.mode == Mode::kExchange) {
-    result.parameter("rounds", o.rounds);
-    result.parameter("loops", o.loops);
-    result.parameter("blocks", o.blocks);
-    result.parameter("operations", o.operations);
-    result.parameter("cross_rate", o.cross_rate);
-  } else {
-    result.parameter("objects", o.objects);
-    result.parameter("ring", o.ring);
-  }
   session.report(result);
   // The two figures that rpmalloc-benchmark prints.
   const auto operations = static_cast<double>(session.total(kit::Phase::kMeasured).operations());
@@ -53,7 +36,8 @@ bool carry_out(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options o = parse(argc, argv);
-  const bool written = o.mode == Mode::kExchange ? carry_out<Exchange>(o) : carry_out<Pipes>(o);
+  kit::Result result("producer_consumer", "1.0");
+  const Options o = parse(argc, argv, result);
+  const bool written = o.mode == Mode::kExchange ? carry_out<Exchange>(o, result) : carry_out<Pipes>(o, result);
   return written ? 0 : kit::kExitMachine;
 }

@@ -31,7 +31,7 @@ Enum chosen(const char* const (&names)[kCount], std::string_view name) {
 const char* name_of(Mode mode) { return kModes[static_cast<std::size_t>(mode)]; }
 const char* name_of(Law law) { return kLaws[static_cast<std::size_t>(law)]; }
 
-Options parse(int argc, char** argv) {
+Options parse(int argc, char** argv, kit::Result& result) {
   Options o;
   const char* mode = name_of(o.mode);
   const char* law = name_of(o.law);
@@ -79,12 +79,15 @@ Options parse(int argc, char** argv) {
   o.mode = chosen<Mode>(kModes, mode);
   o.law = size_mode >= 0 ? static_cast<Law>(size_mode) : chosen<Law>(kLaws, law);
   o.one_size = o.one_size || fixed;
+  law = name_of(o.law);
   if (o.min_size > o.max_size)
     kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
   if (!std::has_single_bit(static_cast<std::uint64_t>(o.ring)))
     kit::fatal(kit::kExitUsage, "option --ring must be a power of two, not ", o.ring);
   if (o.mode == Mode::kPair && o.common.threads % 2)
     kit::fatal(kit::kExitUsage, "--mode pair needs an even number of threads, not ", o.common.threads);
+  result.common_parameters(o.common);
+  result.parameters(own);
   return o;
 }
 

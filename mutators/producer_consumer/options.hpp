@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "../kit/common_options.hpp"
+#include "../kit/result.hpp"
 #include "sizes.hpp"
 
 namespace heapyard::producer_consumer {
@@ -26,8 +27,8 @@ struct Options {
   std::int64_t ring = 1024;        // objects on their way, per pair of threads; a power of two
 };
 
-// Parses and checks; one sentence and exit 2 on bad options.
-Options parse(int argc, char** argv);
+// Parses and checks, and tells the result what was asked; one sentence and exit 2 on bad options.
+Options parse(int argc, char** argv, kit::Result& result);
 
 const char* name_of(Mode mode);
 const char* name_of(Law law);

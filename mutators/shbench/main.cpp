@@ -38,8 +38,9 @@ void check(shbench::Options& o, const Words& words, std::int64_t calls) {
   if (o.foreign && !sh8) kit::fatal(kit::kExitUsage, "option --foreign has no meaning without --variant sh8");
 }
 
-shbench::Options parse(int argc, char** argv, Words& words) {
+shbench::Options parse(int argc, char** argv, kit::Result& result) {
   shbench::Options o;
+  Words words;
   o.foreign = -1;
   std::int64_t calls = 1000;
   const kit::Option own[] = {
@@ -85,14 +86,16 @@ shbench::Options parse(int argc, char** argv, Words& words) {
   };
   kit::parse_positionals(argc, argv, rest, std::string_view(words.variant) == "sh8" ? sh8 : sh6);
   check(o, words, calls);
+  result.common_parameters(o.common);
+  result.parameters(own);
   return o;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Words words;
-  const shbench::Options o = parse(argc, argv, words);
+  kit::Result result("shbench", "1.0");
+  const shbench::Options o = parse(argc, argv, result);
   kit::CommonOptions threads = o.common;
   if (o.variant == shbench::Variant::kSh8) ++threads.threads;  // the one that serves the others
   kit::Session session(threads, shbench::Workload::bytes_per_worker(o, static_cast<std::size_t>(o.common.threads)));
@@ -107,20 +110,9 @@ int main(int argc, char** argv) {
   shbench::Workload workload(o, session, cycle);
   session.run(workload);
 
-  kit::Result result("shbench", "1.0");
-  result.common_parameters(o.common);
-  result.parameter("variant", words.variant);
-  result.parameter("slots", o.slots);
-  result.parameter("sweeps", o.sweeps);
-  result.parameter("min_size", o.min_size);
-  result.parameter("max_size", o.max_size);
-  result.parameter("survivors", o.survivors);
-  result.parameter("foreign", o.foreign);
-  result.parameter("write", words.write);
-  result.parameter("order", words.order);
   session.report(result);
   kit::Text headline;
-  headline << words.variant << ", " << o.slots << " slots, " << o.sweeps << " sweeps, " << o.common.threads
-           << (o.common.threads == 1 ? " thread" : " threads");
+  headline << (o.variant == shbench::Variant::kSh8 ? "sh8" : "sh6") << ", " << o.slots << " slots, " << o.sweeps
+           << " sweeps, " << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

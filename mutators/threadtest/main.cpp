@@ -11,7 +11,7 @@ using kit::Whole;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
-threadtest::Options parse(int argc, char** argv) {
+threadtest::Options parse(int argc, char** argv, kit::Result& result) {
   threadtest::Options o;
   std::int64_t units = 0;  // of 8 bytes, as the original counts
   const kit::Option own[] = {
@@ -39,24 +39,21 @@ threadtest::Options parse(int argc, char** argv) {
   };
   kit::parse_positionals(argc, argv, rest, positionals);
   if (units) o.size = 8 * units;
+  result.common_parameters(o.common);
+  result.parameters(own);
   return o;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const threadtest::Options o = parse(argc, argv);
+  kit::Result result("threadtest", "1.0");
+  const threadtest::Options o = parse(argc, argv, result);
   threadtest::Workload workload(o);
   kit::Session session(o.common, workload.objects_of(0) * sizeof(void*));
   for (std::size_t i = 0; i < session.threads(); ++i) session.worker(i).make_table<void*>(workload.objects_of(i));
   session.run(workload);
 
-  kit::Result result("threadtest", "1.0");
-  result.common_parameters(o.common);
-  result.parameter("iterations", o.iterations);
-  result.parameter("objects", o.objects);
-  result.parameter("work", o.work);
-  result.parameter("size", o.size);
   session.report(result);
   kit::Text headline;
   headline << o.objects << " objects of " << o.size << " bytes, " << o.iterations << " rounds, " << o.common.threads
