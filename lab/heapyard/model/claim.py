@@ -22,7 +22,8 @@ class Claim:
     faster_than: better in `metric` (its own direction) than every one of `than` (empty: the baseline), at every
     workload selected by `at`. within: the ratio to `than` lies in `bounds`. grows_like: over factor `over` the metric
     follows `form`. flat_in: over `over` it changes by less than the factor `bounds[1]`. monotone: over `over` it
-    `direction`. ranks: the treatments are the best `places` in the metric, over the selected workloads together.
+    `direction`. ranks: each is among the best `places` in the metric, of all treatments or of themselves and `than`, over the
+    selected workloads together.
     told: recorded only; nothing decides it.
 
     `processors`: how many the machine must have for the claim to be tested. `source`: where the paper says it.

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from ..model.analysis import Analysis, Overall, ParetoPoint
 from ..model.observations import Observations
 from .cells import analyse_cell
+from .claims import judge_all
 from .control import check_control, number_of_checks
+from .curves import curves_of
 from .notes import notes_on
 from .overall import common_set, overall_of
 from .pareto import pareto
@@ -42,6 +44,8 @@ def analyse(observations: Observations) -> Analysis:
         pareto=_time_and_memory(common, over, treatments, baseline, settings.time_metric, settings.memory_metric),
         control=check_control(cells, (settings.time_metric, settings.memory_metric), confidence=settings.confidence),
         failures=observations.failures,
+        curves=curves_of(observations, made),
+        judgements=judge_all(observations),
         time=settings.time_metric,
         memory=settings.memory_metric,
         notes=notes_on(observations, made, cells, overall),
