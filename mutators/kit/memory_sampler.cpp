@@ -31,7 +31,11 @@ void set_handler(void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
-  if (sigaction(SIGALRM, &action, nullptr) != 0) fatal(kExitMachine, "cannot handle the sampling timer");
+  sigset_t alarm;  // who started us may have blocked it
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  if (sigaction(SIGALRM, &action, nullptr) != 0 || pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr) != 0)
+    fatal(kExitMachine, "cannot handle the sampling timer");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,15 @@ def test_the_peak_is_that_of_the_heap_alone() -> None:
         assert metric(result, "heap_peak") == pytest.approx(asked, rel=0.02)
         assert result["series"]["rss"][-1] - result["base_rss_bytes"] == pytest.approx(asked, rel=0.02)
         assert 0.2 * asked < metric(result, "heap_average") < asked
+
+
+def test_memory_is_looked_at_even_if_the_parent_blocks_the_timers_signal() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    try:
+        result = measure("threadtest", "-i", "3000", "--sample-period", "1")
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    assert result["counts"]["memory_samples"] > 2  # the first and the last are not the timer's
 
 
 @pytest.mark.parametrize("name", SHORT)
