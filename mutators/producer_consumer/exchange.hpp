@@ -4,8 +4,12 @@
 // up to 0.8 x operations of its slots, then the batches, fills up to `operations` slots (releasing what is there), and
 // every `cross_rate`-th loop sends a batch of as many objects to the next of the other threads. Shares of operations
 // are uniform in 30..99 percent; slots are visited in strides of small primes. After each round everything is freed.
+// At most `in_flight` batches wait for one thread, else memory would measure how the scheduler treats senders and
+// receivers; the original sets no bound.
 // Cost O(loops x operations) calls. Bookkeeping: 8 bytes per slot.
 #pragma once
+
+#include <sched.h>
 
 #include <atomic>
 #include <cstdint>
@@ -28,15 +32,24 @@ struct Batch {
 // Batches sent to one thread: anyone pushes, the owner takes all, so no node is popped while another looks at it.
 class alignas(2 * kit::kCacheLine) Inbox {
  public:
+  // False when `most` batches wait already; senders that look at once may exceed it by one each.
+  bool has_room(std::uint64_t most) const { return most == 0 || waiting_.load(std::memory_order_relaxed) < most; }
   void push(Batch* batch) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
     Batch* head = head_.load(std::memory_order_relaxed);
     do batch->next = head;
     while (!head_.compare_exchange_weak(head, batch, std::memory_order_release, std::memory_order_relaxed));
   }
-  Batch* take_all() { return head_.exchange(nullptr, std::memory_order_acquire); }
+  Batch* take_all() {
+    if (!head_.load(std::memory_order_relaxed)) return nullptr;
+    Batch* const all = head_.exchange(nullptr, std::memory_order_acquire);
+    for (const Batch* batch = all; batch; batch = batch->next) waiting_.fetch_sub(1, std::memory_order_relaxed);
+    return all;
+  }
 
  private:
   std::atomic<Batch*> head_{nullptr};
+  std::atomic<std::uint64_t> waiting_{0};
 };
 
 class Exchange {
@@ -82,11 +95,21 @@ class Exchange {
         if (sends && (loop + 1) % options_.cross_rate == 0) {
           receiver = (receiver + 1) % session_.threads();
           if (receiver == worker.index) receiver = (receiver + 1) % session_.threads();
-          send(heap, maker, session_.worker(receiver).table<Own>()->inbox, next_batch, fills);
+          Inbox& inbox = session_.worker(receiver).table<Own>()->inbox;
+          while (!inbox.has_room(static_cast<std::uint64_t>(options_.in_flight))) {
+            discard_all(heap, own.inbox.take_all());  // two that wait for each other must not wait for ever
+            sched_yield();
+          }
+          send(heap, maker, inbox, next_batch, fills);
           next_batch += fills + 1;
         }
       }
-      session_.wait_for_all();  // all batches have been sent
+      finished_.fetch_add(1, std::memory_order_release);
+      const std::uint64_t all_finished = session_.threads() * static_cast<std::uint64_t>(round + 1);
+      while (finished_.load(std::memory_order_acquire) < all_finished) {  // somebody may still wait for room here
+        discard_all(heap, own.inbox.take_all());
+        sched_yield();
+      }
       discard_all(heap, own.inbox.take_all());
       for (std::uint64_t i = 0; i < slots(); ++i)
         if (own.slots[i]) discard(heap, std::exchange(own.slots[i], nullptr), i);
@@ -150,6 +173,7 @@ class Exchange {
   const Sizes& sizes_;
   kit::Session& session_;
   Strides strides_;
+  std::atomic<std::uint64_t> finished_{0};  // threads that have sent their last batch of the round, over all rounds
 };
 
 }  // namespace heapyard::producer_consumer

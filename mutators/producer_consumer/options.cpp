@@ -50,6 +50,8 @@ Options parse(int argc, char** argv, kit::Result& result) {
       {'o', "operations", "N", Whole{&o.operations, 1, 100'000'000}, "exchange: allocations of a loop, at most"},
       {'x', "cross-rate", "N", Whole{&o.cross_rate, 0, kMost},
        "exchange: every N-th loop sends a batch to another thread; 0: none does"},
+      {0, "in-flight", "N", Whole{&o.in_flight, 0, kMost},
+       "exchange: batches that may wait for one thread before a sender waits; 0: any number, as in the original"},
       {0, "objects", "N", Whole{&o.objects, 1, kMost}, "ring and pair: objects of each producer"},
       {0, "ring", "N", Whole{&o.ring, 1, 1 << 24}, "ring and pair: objects on their way at once, a power of two"},
   };

@@ -23,6 +23,7 @@ struct Options {
   std::int64_t blocks = 5000;      // exchange: slots of a thread
   std::int64_t operations = 500;   // exchange: most allocations of a loop
   std::int64_t cross_rate = 2;     // exchange: every n-th loop makes a batch for another thread; 0: none
+  std::int64_t in_flight = 4;      // exchange: batches that wait for one thread at most; 0: any number
   std::int64_t objects = 500'000;  // ring and pair, per producer
   std::int64_t ring = 1024;        // objects on their way, per pair of threads; a power of two
 };

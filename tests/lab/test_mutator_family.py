@@ -24,6 +24,7 @@ SHORT = {
     "false_sharing": ["--mode active -n THREADS -i 30 -w 200", "--mode passive -n THREADS -i 30 -w 200",
                       "--placement padded -n THREADS -i 30 -w 200"],
     "producer_consumer": ["--mode exchange -n THREADS --loops 20 -b 100 -o 60",
+                          "--mode exchange -n THREADS --loops 20 -b 100 -o 60 --cross-rate 1 --in-flight 1",
                           "--mode ring -n THREADS --objects 100", "--mode pair -n EVEN --objects 100"],
 }
 RUNS = [(name, options) for name, lines in SHORT.items() for options in lines]

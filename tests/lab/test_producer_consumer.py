@@ -83,12 +83,14 @@ def exchange(
     return done
 
 
-@pytest.mark.parametrize("threads, law, cross, slots", [
-    (1, "even", 2, 100), (2, "linear", 1, 77), (4, "exp", 3, 11 * 7), (3, "even", 0, 50),
+@pytest.mark.parametrize("threads, law, cross, slots, in_flight", [
+    (1, "even", 2, 100, 16), (2, "linear", 1, 77, 1), (4, "exp", 3, 11 * 7, 0), (3, "even", 0, 50, 16), (8, "even", 1, 9, 1),
 ])
-def test_exchange_is_the_model(tmp_path: Path, threads: int, law: str, cross: int, slots: int) -> None:
+def test_exchange_is_the_model(
+    tmp_path: Path, threads: int, law: str, cross: int, slots: int, in_flight: int
+) -> None:
     given = (f"-n {threads} -r 5 --sizes {law} --min-size 8 --max-size 9000 --rounds 2 --loops 7 -b {slots} -o 40 "
-             f"-x {cross}").split()
+             f"-x {cross} --in-flight {in_flight}").split()
     log = logged(tmp_path, "producer_consumer", *given)
     sizes = table(5, law, 8, 9000)
     sent, received = [], []
