@@ -59,7 +59,7 @@ class Exchange {
     for (std::size_t i = 0; i < session.threads(); ++i) {
       kit::Worker& worker = session.worker(i);
       worker.make_table<Own>(1);
-      new (worker.table<Own>()) Own{{}, worker.arena.take<void*>(slots())};
+      new (worker.table<Own>()) Own{{}, worker.arena.take<void*>(slots()), 0, 0, i, 0};
     }
   }
   static std::size_t bytes_per_worker(const Options& options) {
@@ -73,47 +73,15 @@ class Exchange {
   void measured(kit::Worker& worker, Operations& heap) {
     Own& own = *worker.table<Own>();
     Maker maker(options_, sizes_, worker.random);
-    std::uint64_t next_batch = kBatches + (static_cast<std::uint64_t>(worker.index) << kBatchBits);
-    std::uint64_t release_at = 0, fill_at = 0;
-    std::size_t receiver = worker.index;
+    own.receiver = worker.index;
+    own.next_batch = kBatches + (static_cast<std::uint64_t>(worker.index) << kBatchBits);
     const bool sends = options_.cross_rate > 0 && session_.threads() > 1;
-    for (std::int64_t round = 0; round < options_.rounds; ++round) {
-      for (std::int64_t loop = 0; loop < options_.loops; ++loop) {
-        Batch* const received = own.inbox.take_all();
-        const std::uint64_t releases = part(worker.random) * 4 / 5, fills = part(worker.random);
-        for (std::uint64_t i = 0; i < releases; ++i) {
-          if (void*& slot = own.slots[release_at]) discard(heap, std::exchange(slot, nullptr), release_at);
-          release_at = (release_at + strides_.release) % slots();
-        }
-        discard_all(heap, received);
-        for (std::uint64_t i = 0; i < fills; ++i) {
-          void*& slot = own.slots[fill_at];
-          if (slot) discard(heap, slot, fill_at);
-          slot = maker.make(heap, fill_at);
-          fill_at = (fill_at + strides_.fill) % slots();
-        }
-        if (sends && (loop + 1) % options_.cross_rate == 0) {
-          receiver = (receiver + 1) % session_.threads();
-          if (receiver == worker.index) receiver = (receiver + 1) % session_.threads();
-          Inbox& inbox = session_.worker(receiver).table<Own>()->inbox;
-          while (!inbox.has_room(static_cast<std::uint64_t>(options_.in_flight))) {
-            discard_all(heap, own.inbox.take_all());  // two that wait for each other must not wait for ever
-            sched_yield();
-          }
-          send(heap, maker, inbox, next_batch, fills);
-          next_batch += fills + 1;
-        }
+    for (std::int64_t round = 1; round <= options_.rounds; ++round) {
+      for (std::int64_t loop = 1; loop <= options_.loops; ++loop) {
+        const std::uint64_t filled = replace(worker, own, maker, heap);
+        if (sends && loop % options_.cross_rate == 0) send(worker, own, maker, heap, filled);
       }
-      finished_.fetch_add(1, std::memory_order_release);
-      const std::uint64_t all_finished = session_.threads() * static_cast<std::uint64_t>(round + 1);
-      while (finished_.load(std::memory_order_acquire) < all_finished) {  // somebody may still wait for room here
-        discard_all(heap, own.inbox.take_all());
-        sched_yield();
-      }
-      discard_all(heap, own.inbox.take_all());
-      for (std::uint64_t i = 0; i < slots(); ++i)
-        if (own.slots[i]) discard(heap, std::exchange(own.slots[i], nullptr), i);
-      session_.wait_for_all();
+      free_everything(own, heap, static_cast<std::uint64_t>(round));
     }
   }
 
@@ -141,6 +109,9 @@ class Exchange {
   struct Own {
     Inbox inbox;
     void** slots;
+    std::uint64_t release_at, fill_at;  // slots where the two walks go on
+    std::size_t receiver;               // of the last batch
+    std::uint64_t next_batch;           // number of the next one
   };
 
   std::uint64_t slots() const { return static_cast<std::uint64_t>(options_.blocks); }
@@ -148,14 +119,57 @@ class Exchange {
     return static_cast<std::uint64_t>(options_.operations) * random.between(30, 99) / 100;
   }
 
+  // Releases some slots and what others sent, fills others; how many were filled.
   template <class Operations>
-  void send(Operations& heap, Maker& maker, Inbox& inbox, std::uint64_t number, std::uint64_t count) {
-    auto* const batch = static_cast<Batch*>(heap.allocate(Batch::bytes_for(count), number));
+  std::uint64_t replace(kit::Worker& worker, Own& own, Maker& maker, Operations& heap) {
+    Batch* const received = own.inbox.take_all();
+    const std::uint64_t releases = part(worker.random) * 4 / 5;
+    const std::uint64_t fills = part(worker.random);
+    for (std::uint64_t i = 0; i < releases; ++i) {
+      if (void*& slot = own.slots[own.release_at]) discard(heap, std::exchange(slot, nullptr), own.release_at);
+      own.release_at = (own.release_at + strides_.release) % slots();
+    }
+    discard_all(heap, received);
+    for (std::uint64_t i = 0; i < fills; ++i) {
+      void*& slot = own.slots[own.fill_at];
+      if (slot) discard(heap, slot, own.fill_at);
+      slot = maker.make(heap, own.fill_at);
+      own.fill_at = (own.fill_at + strides_.fill) % slots();
+    }
+    return fills;
+  }
+
+  // A batch of `count` objects to the next thread in turn that is not this one.
+  template <class Operations>
+  void send(kit::Worker& worker, Own& own, Maker& maker, Operations& heap, std::uint64_t count) {
+    do own.receiver = (own.receiver + 1) % session_.threads();
+    while (own.receiver == worker.index);
+    Inbox& inbox = session_.worker(own.receiver).template table<Own>()->inbox;
+    while (!inbox.has_room(static_cast<std::uint64_t>(options_.in_flight))) {
+      discard_all(heap, own.inbox.take_all());  // two that wait for each other must not wait for ever
+      sched_yield();
+    }
+    auto* const batch = static_cast<Batch*>(heap.allocate(Batch::bytes_for(count), own.next_batch));
     heap.hold(Batch::bytes_for(count));
-    batch->number = number;
+    batch->number = own.next_batch;
     batch->count = count;
-    for (std::uint64_t i = 0; i < count; ++i) batch->objects()[i] = maker.make(heap, number + 1 + i);
+    for (std::uint64_t i = 0; i < count; ++i) batch->objects()[i] = maker.make(heap, batch->number + 1 + i);
+    own.next_batch += count + 1;
     inbox.push(batch);
+  }
+
+  // The end of a round: nobody goes on before every batch and every slot has been released.
+  template <class Operations>
+  void free_everything(Own& own, Operations& heap, std::uint64_t round) {
+    finished_.fetch_add(1, std::memory_order_release);
+    while (finished_.load(std::memory_order_acquire) < session_.threads() * round) {
+      discard_all(heap, own.inbox.take_all());  // somebody may wait for room here
+      sched_yield();
+    }
+    discard_all(heap, own.inbox.take_all());
+    for (std::uint64_t i = 0; i < slots(); ++i)
+      if (own.slots[i]) discard(heap, std::exchange(own.slots[i], nullptr), i);
+    session_.wait_for_all();
   }
 
   template <class Operations>
