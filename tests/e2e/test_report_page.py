@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
-from simulated import curve, simulate  # noqa: E402
+from simulated import as_study, curve, simulate  # noqa: E402
 
 from heapyard.model.analysis import Analysis  # noqa: E402
 from heapyard.model.record import Record  # noqa: E402
@@ -43,7 +43,7 @@ def chromium(browser: str) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def experiment() -> tuple[Analysis, Record]:
-    return simulate(13, 8, 4, failing=1, hostile=HOSTILE)
+    return as_study(simulate(13, 8, 4, failing=1, hostile=HOSTILE)[1], HOSTILE)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +82,40 @@ def panels(page: Any, figure: str) -> list[str]:
     """Titles of a figure's panels: here the programs'."""
     words = page.locator(f"[data-figure={figure}] .live svg text").evaluate_all("all => all.map(e => e.textContent)")
     return [word for word in words if word.startswith("program")]
+
+
+def test_figures_of_a_study_are_drawn_and_their_numbers_stand_below(chromium: Any, page_file: Path) -> None:
+    page, _, _ = opened(chromium, page_file)
+    figures = page.locator("figure.curves")
+    assert figures.count() == 4, "the one without a measurement is left out"
+    first = figures.first
+    assert f"Time{HOSTILE}" in first.inner_text() and first.locator("svg:visible").count() == 1
+    assert first.locator("svg:visible").evaluate("e => e.textContent").count("jemalloc") == 2  # and jemalloc-5.3.1
+    first.locator("summary").click()
+    assert first.locator("tbody tr").count() == 14 and first.locator("thead th").count() == 9
+    outside = page.evaluate("""() => [...document.querySelectorAll('figure.curves svg')].filter(e => e.clientWidth)
+      .map(e => e.getBoundingClientRect().right - document.querySelector('main').getBoundingClientRect().right)""")
+    assert max(outside) <= 1
+    claims = page.locator(".claims tbody tr")
+    assert claims.count() == 5 and "cannot tell" in claims.nth(3).inner_text()
+    assert "needs 64 processors" in claims.nth(4).inner_text()
+
+
+def test_several_studies_fit_one_page(
+    chromium: Any, tmp_path: Path, experiment: tuple[Analysis, Record]
+) -> None:
+    from heapyard.report.suite import write_suite
+
+    path = tmp_path / "suite.html"
+    write_suite(path, f"a suite{HOSTILE}", [experiment, as_study(simulate(3, 4, 3)[1])])
+    for scheme, viewport in (("light", {"width": 1200, "height": 900}), ("dark", PHONE)):
+        page = chromium.new_context(color_scheme=scheme, viewport=viewport).new_page()
+        asked: list[str] = []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.goto(path.as_uri())
+        assert len(asked) == 1 and page.locator("h2").count() == 2
+        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        assert page.locator("figure.curves svg:visible").count() == 8
 
 
 def test_choosing_redraws(chromium: Any, page_file: Path) -> None:
@@ -196,7 +230,7 @@ def test_it_is_built_for_screen_readers(chromium: Any, page_file: Path) -> None:
     page, _, _ = opened(chromium, page_file, java_script_enabled=False)
     assert page.get_attribute("html", "lang") == "en"
     pictures = page.locator("[role=img]").all()
-    assert len(pictures) == len(FIGURES) and all((p.get_attribute("aria-label") or "").strip() for p in pictures)
+    assert len(pictures) == len(FIGURES) + 4 and all((p.get_attribute("aria-label") or "").strip() for p in pictures)
     assert page.locator("th:not([scope])").count() == 0
     assert page.locator("h1").count() == 1
     levels = [int(tag[1]) for tag in page.locator("h1, h2, h3").evaluate_all("all => all.map(e => e.tagName)")]

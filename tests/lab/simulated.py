@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from yard import BASELINE, experiment
 
 from heapyard.model.analysis import Analysis
+from heapyard.model.claim import Claim
 from heapyard.model.experiment import CONTROL_SUFFIX
+from heapyard.model.figure import Figure
 from heapyard.model.observations import Failure, Observation, Observations
 from heapyard.model.record import Event, Record, TrialRecord
 from heapyard.stats.analyse import analyse
@@ -113,6 +116,36 @@ def simulate(
         observations=observations,
     )
     return analyse(observations), record
+
+
+def as_study(record: Record, text: str = "") -> tuple[Analysis, Record]:
+    """The same trials as if program i were a mutator on 2^i threads, with figures and claims of every kind; `text` is in
+    all that a person wrote."""
+    seen = record.observations
+    per_round = len(seen.workloads)
+    figures = (
+        Figure(f"Time{text}", "wall", "threads", f"a paper, Figure 1{text}", f"threads{text}", log_x=True),
+        Figure(f"Memory{text}", "peak_rss", "threads", y_title=f"memory{text}"),
+        Figure(f"Relative{text}", "wall", "threads", relative=True),
+        Figure(f"By name{text}", "wall", "program"),
+        Figure(f"Nothing{text}", "moon", "threads"),
+    )
+    claims = (
+        Claim(f"jemalloc is faster{text}", "faster_than", f"a paper{text}", "wall", ("jemalloc", "mimalloc")),
+        Claim(f"alike{text}", "within", "a paper", "peak_rss", ("jemalloc",), bounds=(0.5, 2.0)),
+        Claim(f"time rises{text}", "monotone", "a paper", "wall", over="threads"),
+        Claim(f"llalloc leads{text}", "ranks", "a paper", "wall", (f"llalloc{text}",)),
+        Claim(f"for many{text}", "flat_in", "a paper", "wall", over="threads", bounds=(0.5, 2.0), processors=64),
+    )
+    observations = replace(
+        seen,
+        rows=tuple(replace(row, round=row.block // per_round) for row in seen.rows),
+        levels={w: {"program": w, "threads": str(2**i)} for i, w in enumerate(seen.workloads)},
+        figures=figures,
+        claims=claims,
+        processors=2,
+    )
+    return analyse(observations), replace(record, observations=observations)
 
 
 def curve(name: str) -> list[tuple[float, int, int]]:

@@ -29,7 +29,9 @@ def find_mutator(name: str) -> Path:
         raise UsageError(f"there is no mutator '{name}'; there are {', '.join(folders)}")
     path = places.native(name)
     if not os.access(path, os.X_OK):
-        raise SetupError(f"the mutator {name} has not been built", remedy="Start again with ./heapyard, which builds it.")
+        raise SetupError(
+            f"the mutator {name} has not been built", remedy="Start again with ./heapyard, which builds it."
+        )
     return path
 
 

@@ -175,9 +175,7 @@ def _parsed(table: TomlTable, name: str, parse: Callable[[str], Any]) -> Any:
         table.fail(name, f"is wrong: {error.message}")
 
 
-def _factors(
-    table: TomlTable | None, mutator: bool
-) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Value, ...]]]:
+def _factors(table: TomlTable | None, mutator: bool) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Value, ...]]]:
     """Levels of the factors that make treatments (thp, cpus, env.NAME), and of those that make workloads of a mutator."""
     made: dict[str, tuple[str, ...]] = {}
     told_apart: dict[str, tuple[Value, ...]] = {}

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("before")
 @click.argument("after", default="last")
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Metrics to compare (default: time and memory).")
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="Metrics to compare (default: time and memory)."
+)
 @click.option("--json", "json_", is_flag=True, help="Print the changes as JSON.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
 def command(before: str, after: str, metrics: tuple[str, ...], json_: bool, output: Path | None) -> None:
@@ -57,11 +59,15 @@ def differences_of(first: Record, second: Record) -> list[str]:
     bases = [r.experiment.settings.baseline for r in (first, second)]
     if bases[0] != bases[1]:
         said.append(f"the baseline was {bases[0]} and is {bases[1]}: the ratios are to different things")
-    libraries = [{t.label: t.allocator for t in r.experiment.treatments if t.role == "treatment"} for r in (first, second)]
+    libraries = [
+        {t.label: t.allocator for t in r.experiment.treatments if t.role == "treatment"} for r in (first, second)
+    ]
     for label, now in libraries[1].items():
         then = libraries[0].get(label)
         if then and then.sha256 != now.sha256:
-            versions = f"{then.version} to {now.version}" if then.version != now.version else "the same version, other bytes"
+            versions = (
+                f"{then.version} to {now.version}" if then.version != now.version else "the same version, other bytes"
+            )
             said.append(f"the library of {label} is another ({versions})")
     for fact in ("kernel", "processor", "huge_pages_transparent", "cpus_allowed"):
         then_is, now_is = first.environment.get(fact), second.environment.get(fact)
@@ -88,7 +94,9 @@ def _show(first: Record, second: Record, found: list[Change], apart: list[str]) 
     names = listed(list(dict.fromkeys(f"{c.treatment} on {c.workload}" for c in changed)))
     told = f"changed: {names}" if changed else "nothing is shown to have changed"
     same = sum(c.verdict == "same" for c in found)
-    out.print(Text(f"{first.id} to {second.id}: {told}; {same} of {len(found)} ratios are shown to be the same.", "bold"))
+    out.print(
+        Text(f"{first.id} to {second.id}: {told}; {same} of {len(found)} ratios are shown to be the same.", "bold")
+    )
     for sentence_ in apart:
         out.print(Text(f"Note: {sentence_}."))
     for name in dict.fromkeys(c.metric for c in found):

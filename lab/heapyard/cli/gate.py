@@ -15,7 +15,9 @@ from .options import Share
 @click.command()
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--max-regression", "limit", type=Share(), default="2%", show_default=True, help="What is still allowed.")
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Metrics that count (default: time and memory).")
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="Metrics that count (default: time and memory)."
+)
 @click.option("--treatment", "treatments", multiple=True, metavar="LABEL", help="Only this one, or these.")
 @click.option("--strict", is_flag=True, help="Fail also where it is not shown that nothing is worse.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML there.")
@@ -65,7 +67,9 @@ def command(
         click.echo(json.dumps(said, indent=1, ensure_ascii=False))
     else:
         for f in failures:
-            click.echo(f"FAIL  {f.treatment} on {f.workload}: {f.failed} of {f.attempted} trials failed, {f.kind}: {f.reason}")
+            click.echo(
+                f"FAIL  {f.treatment} on {f.workload}: {f.failed} of {f.attempted} trials failed, {f.kind}: {f.reason}"
+            )
         for g in sorted(gated, key=lambda g: g not in bad):
             word = "FAIL" if g in bad else "open" if g.answer == "not shown" else "pass"
             click.echo(f"{word}  {sentence_of(g, analysis.baseline)}")

@@ -40,7 +40,9 @@ class Forecast:
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path, dir_okay=False), metavar="STUDY.toml")
 @click.option("--scale", metavar="NAME", help="Which of the study's scales, such as quick or paper.")
-@click.option("--pilot/--no-pilot", default=True, help="Measure the noise first, the baseline against itself (default).")
+@click.option(
+    "--pilot/--no-pilot", default=True, help="Measure the noise first, the baseline against itself (default)."
+)
 @click.option("--json", "json_", is_flag=True, help="Print the plan as JSON.")
 def command(study: Path, scale: str | None, pilot: bool, json_: bool) -> None:
     """Say what a study would run, how long it would take, and which differences it could find.
@@ -174,7 +176,9 @@ def _show(experiment: Experiment, forecasts: list[Forecast]) -> None:
         return
     total = sum((f.trial_seconds or 0) * ((f.blocks or 0) * len(treatments) + 1) for f in forecasts)
     limit = f", at most {format_duration(settings.budget)} by its budget" if settings.budget is not None else ""
-    out.print(Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}."))
+    out.print(
+        Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}.")
+    )
     out.print(
         Text(
             f"Noise: of one trial's {time} beyond its block. Time and memory: the smallest difference in {time} and in "
@@ -193,7 +197,5 @@ def _as_object(experiment: Experiment, forecasts: list[Forecast]) -> dict[str, A
         "time": settings.time_metric,
         "memory": settings.memory_metric,
         "treatments": [t.label for t in experiment.treatments],
-        "workloads": [
-            {**asdict(f), "levels": p.levels} for f, p in zip(forecasts, experiment.programs, strict=True)
-        ],
+        "workloads": [{**asdict(f), "levels": p.levels} for f, p in zip(forecasts, experiment.programs, strict=True)],
     }

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml|FOLDER")
 @click.option("--scale", metavar="NAME", help="Which of the study's scales, such as quick or paper.")
 @click.option("--allocators", multiple=True, metavar="NAME,...", help="Compare these instead of the study's own.")
-@click.option("--allocator", "libraries", multiple=True, metavar="NAME=LIBRARY", help="And a malloc library of your own.")
+@click.option(
+    "--allocator", "libraries", multiple=True, metavar="NAME=LIBRARY", help="And a malloc library of your own."
+)
 @click.option("--blocks", type=click.IntRange(1), metavar="N", help="Exactly so many blocks.")
 @click.option("--budget", type=Duration(), help="Time for the whole experiment.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders.")

@@ -146,10 +146,15 @@ class Analysis:
     judgements: tuple[Judgement, ...] = ()  # of the study's claims
     time: str = PRIMARY_TIME  # the two metrics that the verdict speaks of
     memory: str = PRIMARY_MEMORY
+    workload_noun: str = "program"  # what a workload is called; "workload" for those of a mutator
     notes: tuple[str, ...] = ()  # e.g. "budget used up: achieved half-width 1.8 %"
 
     def cell(self, workload: str, metric: str) -> Cell | None:
         return next((c for c in self.cells if c.workload == workload and c.metric == metric), None)
+
+    def counted(self, number: int) -> str:
+        """`1 program`, `3 workloads`."""
+        return f"{number} {self.workload_noun}" + ("" if number == 1 else "s")
 
     @property
     def primary(self) -> tuple[str, str]:

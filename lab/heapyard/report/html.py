@@ -13,7 +13,7 @@ from ..model.errors import HeapyardError
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
-from . import figure_forest, figure_scatter, figure_trials, page_data, page_tables
+from . import curve_section, figure_forest, figure_scatter, figure_trials, page_data, page_tables
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
 from .standings import shown_metrics, standings
 from .verdict import verdict
@@ -49,6 +49,7 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
     metrics = page_data.trial_metrics(record, analysis)
     trials = page_data.trial_rows(record, metrics)
     curves, unreadable = page_data.memory_curves(record, series)
+    curve_figures = curve_section.drawn(analysis, svg)
     figures, specs = _figures(analysis, record, order, highlight, trials, metrics, curves)
     data = page_data.packed(analysis, record, trials, curves)
     data |= {"specs": specs, "order": order, "highlight": highlight, "trialMetrics": list(metrics)}
@@ -60,6 +61,8 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
         rows=rows,
         shown=shown_metrics(analysis),
         figures=figures,
+        curve_figures=curve_figures,
+        claims_tally=curve_section.tally(analysis.judgements),
         curves=curves,
         unreadable=unreadable,
         tables=page_tables.program_tables(analysis, order),
@@ -96,7 +99,7 @@ def _figures(
             rows, scales = figure_scatter.scatter_rows(analysis.pareto, analysis.baseline, shape)
             spec = fill(figure_scatter.scatter(scales, shape), rows)
             specs.setdefault("scatter", {})[shape] = spec
-            drawn[f"scatter-{shape}"] = _svg(spec, f"scatter-{shape}")
+            drawn[f"scatter-{shape}"] = svg(spec, f"scatter-{shape}")
         for metric in shown_metrics(analysis):
             rows = page_data.forest_rows(analysis, metric)
             if any(row["verdict"] != "baseline" for row in rows):
@@ -105,7 +108,7 @@ def _figures(
                 if shape == WIDE:
                     chosen = metric_named(metric)
                     parts = figure_forest.parts(chosen, page_data.margin_of(record, chosen))
-                    drawn[f"forest-{metric}"] = _svg(fill(spec, rows, **parts), f"forest-{metric}")
+                    drawn[f"forest-{metric}"] = svg(fill(spec, rows, **parts), f"forest-{metric}")
         if trials and metrics:
             specs.setdefault("trials", {})[shape] = figure_trials.trials(programs, shape)
         if curves:
@@ -113,9 +116,9 @@ def _figures(
     if "trials" in specs:
         points = page_data.trial_points(trials, metrics[0], 0, analysis.baseline, highlight)
         title = figure_trials.axis_title(metric_named(metrics[0]))
-        drawn["trials"] = _svg(fill(specs["trials"][WIDE], points, y=title), "trials")
+        drawn["trials"] = svg(fill(specs["trials"][WIDE], points, y=title), "trials")
     if "memory" in specs:
-        drawn["memory"] = _svg(
+        drawn["memory"] = svg(
             fill(specs["memory"][WIDE], page_data.memory_points(curves, analysis.baseline, highlight)), "memory"
         )
     return drawn, specs
@@ -128,20 +131,20 @@ _BALLAST = re.compile(
 )
 
 
-def _svg(spec: Spec, name: str) -> str:
+def svg(spec: Spec, name: str) -> str:
     """A fixed picture. Its inner ids carry `name`, so that pictures of one page do not clip each other."""
     import vl_convert
 
-    svg = vl_convert.vegalite_to_svg(spec)
+    text = vl_convert.vegalite_to_svg(spec)
     for _ in range(2):  # what is left empty goes in the second turn
-        svg = _BALLAST.sub("", svg)
+        text = _BALLAST.sub("", text)
     names: dict[str, str] = {}
 
     def renamed(match: re.Match[str]) -> str:
         return match[1] + names.setdefault(match[2], f"{name}-{len(names)}")
 
-    svg = re.sub(r'(\bid="|url\(#)([^")]+)', renamed, svg)
-    return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
+    text = re.sub(r'(\bid="|url\(#)([^")]+)', renamed, text)
+    return text.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
 @cache
@@ -182,6 +185,8 @@ def templates() -> Environment:
         "sentence": sentence,
         "signs": VERDICT_SIGNS,
         "words": VERDICT_WORDS,
+        "claim_class": curve_section.VERDICT_CLASS,
+        "claim_sign": curve_section.VERDICT_SIGN,
         "style": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
         "script": (TEMPLATES / "report.js").read_text(encoding="utf-8"),
     }

@@ -38,6 +38,8 @@ def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
             "overall": [asdict(o) for o in analysis.overall],
             "cells": [asdict(c) for c in analysis.cells],
             "pareto": [asdict(p) for p in analysis.pareto],
+            "figures": [asdict(c) for c in analysis.curves],
+            "claims": [asdict(j) for j in analysis.judgements],
             "failures": [asdict(f) for f in analysis.failures],
             "notes": list(analysis.notes),
         }

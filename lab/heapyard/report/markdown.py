@@ -6,6 +6,9 @@ from ..model.analysis import Analysis
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_value
+from .curve_section import table_rows, tally
+from .curve_units import readable
+from .figure_curves import levels_shown
 from .verdict import verdict
 from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 
@@ -13,12 +16,11 @@ from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 def markdown(analysis: Analysis, record: Record) -> str:
     """Verdict, overall table, one table per primary metric, failures, control, and how to look behind the numbers."""
     lines = [f"**{_cell(verdict(analysis))}**", ""]
-    overall = [
-        o for o in (analysis.over_all(m) for m in analysis.primary) if o is not None and o.comparisons
-    ]
+    overall = [o for o in (analysis.over_all(m) for m in analysis.primary) if o is not None and o.comparisons]
     if overall:
         lines += [
-            f"Ratio to {_cell(analysis.baseline)} with 95 % interval over {len(overall[0].workloads)} program(s); lower is better.",
+            f"Ratio to {_cell(analysis.baseline)} with 95 % interval over {analysis.counted(len(overall[0].workloads))}; "
+            "lower is better.",
             "",
         ]
         rows = [
@@ -44,9 +46,24 @@ def markdown(analysis: Analysis, record: Record) -> str:
                     ),
                 ]
             )
-        lines += [f"{sentence(metric.title)} by program; {direction_text(metric)}.", ""]
+        lines += [f"{sentence(metric.title)} by {analysis.workload_noun}; {direction_text(metric)}.", ""]
         others = [_cell(t) for t in analysis.treatments if t != analysis.baseline]
         lines += _rows(["program", "blocks", _cell(analysis.baseline), *others], rows)
+    for curves in (c for c in analysis.curves if c.points):
+        metric = metric_named(curves.figure.metric)
+        unit = readable(curves, metric).name
+        head = [f"{_cell(curves.figure.over)}", *levels_shown(curves)]
+        source = f" ({_cell(curves.figure.source)})" if curves.figure.source else ""
+        inside = "; ".join(part for part in (unit, direction_text(metric)) if part)
+        lines += [f"{_cell(curves.figure.title)}{source}, {inside}.", ""]
+        rows = [
+            [_cell(t), *(f"{mean} ({ends})" if mean else "" for mean, ends in cells)] for t, cells in table_rows(curves)
+        ]
+        lines += _rows(head, rows)
+    if analysis.judgements:
+        lines += [f"What others found, tested here: {tally(analysis.judgements)}.", ""]
+        rows = [[j.verdict, _cell(j.claim.text), _cell(j.claim.source), _cell(j.evidence)] for j in analysis.judgements]
+        lines += _rows(["here", "claim", "source", "evidence"], rows)
     if analysis.failures:
         lines += ["Failures:", ""]
         lines += [

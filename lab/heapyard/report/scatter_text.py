@@ -11,11 +11,13 @@ HEIGHT = 13
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def scatter(points: Sequence[ParetoPoint], baseline: str, *, width: int = 76) -> list[str]:
+def scatter(
+    points: Sequence[ParetoPoint], baseline: str, *, memory: str = "peak RSS", width: int = 76
+) -> list[str]:
     """Lines of a plot of time ratio (to the right: slower) against memory ratio (up: more), with a legend below.
 
-    Log scales with 1 always inside. Letters stand for treatments; where two fall on one cell the first in the legend shows
-    and the legend names the other beside it. O(points + width x height).
+    Log scales with 1 always inside; `memory` names the response. Letters stand for treatments; where two fall on one cell
+    the first in the legend shows and the legend names the other beside it. O(points + width x height).
     """
     shown = [p for p in points if _positive(p.time.ratio) and _positive(p.memory.ratio)]
     if len(shown) < 2:
@@ -40,7 +42,7 @@ def scatter(points: Sequence[ParetoPoint], baseline: str, *, width: int = 76) ->
         grid[place[0]][place[1]] = keys[point.treatment]
     top, bottom = upward.value(rows - 1), upward.value(0)
     left, right = across.value(0), across.value(columns - 1)
-    lines = ["memory (peak RSS, ratio; lower is better)"]
+    lines = [f"memory ({memory}, ratio; lower is better)"]
     for i, row in enumerate(grid):
         label = (
             f"{top:.2f}"

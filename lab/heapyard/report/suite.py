@@ -8,7 +8,8 @@ from pathlib import Path
 from ..model.analysis import Analysis
 from ..model.errors import HeapyardError
 from ..model.record import Record
-from .html import templates
+from .curve_section import drawn, tally
+from .html import svg, templates
 from .verdict import verdict
 
 
@@ -26,8 +27,10 @@ def write_suite(path: Path, title: str, studies: Sequence[tuple[Analysis, Record
                 "analysis": analysis,
                 "verdict": verdict(analysis),
                 "report": f"{record.path.name}/report.html",
+                "tally": tally(analysis.judgements),
+                "figures": drawn(analysis, lambda spec, name, n=number: svg(spec, f"study-{n}-{name}")),  # type: ignore[misc]
             }
-            for analysis, record in studies
+            for number, (analysis, record) in enumerate(studies)
         ],
     )
     partial = path.with_name(f".{path.name}.partial")

@@ -12,9 +12,10 @@ from ..model.journal import BUDGET
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_duration
+from .curve_section import VERDICT_SIGN, tally
 from .scatter_text import scatter
 from .standings import shown_metrics, standings
-from .terminal_tables import cell_table, grids, overall_table
+from .terminal_tables import CLAIM_STYLES, cell_table, curve_tables, grids, overall_table
 from .verdict import verdict
 from .words import direction_text, percent, plain, sentence
 
@@ -33,9 +34,19 @@ def print_answer(console: Console, analysis: Analysis, record: Record, *, verbos
     if len(programs) == 1 and len(analysis.treatments) > 1:
         _single(console, analysis, metrics)
     elif len(analysis.treatments) > 1:
-        _several(console, analysis, metrics)
+        _several(console, analysis, metrics, verbose=verbose)
+    _curves(console, analysis)
     if analysis.pareto and len(analysis.treatments) > 2:
-        _lines(console, scatter(analysis.pareto, analysis.baseline, width=min(console.width, 80) - 2))
+        _lines(
+            console,
+            scatter(
+                analysis.pareto,
+                analysis.baseline,
+                memory=metric_named(analysis.memory).title,
+                width=min(console.width, 80) - 2,
+            ),
+        )
+    _claims(console, analysis)
     _failures(console, analysis)
     console.print()
     _control(console, analysis, several=len(programs) > 1)
@@ -52,21 +63,23 @@ def _single(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> N
     for cell in (c for m in metrics for c in analysis.cells if c.metric == m):
         metric = metric_named(cell.metric)
         blocks = f"{cell.blocks} {'block' if cell.blocks == 1 else 'blocks'}"
-        heading = f"{sentence(metric.title)} of {cell.workload}, {blocks}, ratio to {analysis.baseline} with 95 % interval"
+        heading = (
+            f"{sentence(metric.title)} of {cell.workload}, {blocks}, ratio to {analysis.baseline} with 95 % interval"
+        )
         _heading(console, f"{heading}; {direction_text(metric)}")
         console.print(cell_table(cell, order, analysis.baseline, console.width))
     _paragraph(console, f"{KEY}   a, b share a letter: not distinguishable", "dim")
 
 
-def _several(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> None:
+def _several(console: Console, analysis: Analysis, metrics: tuple[str, ...], *, verbose: bool) -> None:
     rows = standings(analysis)
     shown = [o for m in shown_metrics(analysis) if (o := analysis.over_all(m)) is not None and o.comparisons]
     if shown:
         count = len(shown[0].workloads)
-        where = f"On {shown[0].workloads[0]}" if count == 1 else f"Geometric mean over {count} programs"
+        where = f"On {shown[0].workloads[0]}" if count == 1 else f"Geometric mean over {analysis.counted(count)}"
         _heading(console, f"{where}, ratio to {analysis.baseline} with 95 % interval; lower is better")
         console.print(overall_table(rows, [o.metric for o in shown], console.width))
-    for metric in metrics:
+    for metric in () if analysis.curves and not verbose else metrics:
         cells = [c for c in analysis.cells if c.metric == metric]
         if any(c.comparisons for c in cells) or (cells and not shown):
             _grid(console, analysis, cells, [row.treatment for row in rows])
@@ -79,10 +92,31 @@ def _grid(console: Console, analysis: Analysis, cells: list[Cell], order: list[s
     tables, what = grids(cells, order, analysis.baseline, console.width)
     _heading(
         console,
-        f"{sentence(metric.title)} by program, ratio to {analysis.baseline}{what}; {direction_text(metric)}",
+        f"{sentence(metric.title)} by {analysis.workload_noun}, ratio to {analysis.baseline}{what}; {direction_text(metric)}",
     )
     for table in tables:
         console.print(table)
+
+
+def _curves(console: Console, analysis: Analysis) -> None:
+    """The figures of a study as tables: treatments down, levels across, as many tables as the width takes."""
+    for curves in (c for c in analysis.curves if c.points):
+        metric = metric_named(curves.figure.metric)
+        heading = f"{curves.figure.title}{f' ({curves.figure.source})' if curves.figure.source else ''}"
+        _heading(console, f"{heading}; {direction_text(metric)}")
+        for table in curve_tables(curves, analysis.baseline, console.width):
+            console.print(table)
+
+
+def _claims(console: Console, analysis: Analysis) -> None:
+    if not analysis.judgements:
+        return
+    _heading(console, f"What others found, tested here: {tally(analysis.judgements)}")
+    for j in analysis.judgements:
+        sign = VERDICT_SIGN[j.verdict]
+        source = f" ({j.claim.source})" if j.claim.source else ""
+        _paragraph(console, f"{sign} {j.verdict}: {j.claim.text}{source}", CLAIM_STYLES[j.verdict], indent=2)
+        _paragraph(console, f"  {j.evidence}", "dim", indent=2)
 
 
 def _failures(console: Console, analysis: Analysis) -> None:
@@ -99,7 +133,7 @@ def _control(console: Console, analysis: Analysis, *, several: bool) -> None:
     if not control.checked:
         _paragraph(console, "A/A control: none was measured.")
     elif control.clean:
-        median = " (median over programs)" if several else ""
+        median = f" (median over {analysis.workload_noun}s)" if several else ""
         noise = f" Noise of one trial's wall time: {percent(control.noise)}{median}." if control.noise >= 0 else ""
         checks = f"{control.checked} {'check' if control.checked == 1 else 'checks'}"
         _paragraph(console, f"A/A control: {analysis.baseline} does not differ from itself in {checks}.{noise}")

@@ -36,7 +36,7 @@ def _without_comparison(analysis: Analysis) -> str:
 
 
 def _best(analysis: Analysis, time: Overall, memory: Overall | None) -> str:
-    base, where = analysis.baseline, _where(time)
+    base, where = analysis.baseline, _where(analysis, time)
     by_time = {c.treatment: c for c in time.comparisons}
     by_memory = {c.treatment: c for c in memory.comparisons} if memory else {}
     if not any(bounded(c.interval) for c in time.comparisons):
@@ -124,8 +124,9 @@ def _single_programs(analysis: Analysis) -> str:
         return ""
     found = counts[best]
     slower = f"slower on {found['worse']}" if found["worse"] else "slower on none"
-    return f"; {best} is faster on {found['better']} of {found.total()} programs and {slower}"
+    return f"; {best} is faster on {found['better']} of {analysis.counted(found.total())} and {slower}"
 
 
-def _where(overall: Overall) -> str:
-    return f" on {overall.workloads[0]}" if len(overall.workloads) == 1 else f" over {len(overall.workloads)} programs"
+def _where(analysis: Analysis, overall: Overall) -> str:
+    several = f" over {analysis.counted(len(overall.workloads))}"
+    return f" on {overall.workloads[0]}" if len(overall.workloads) == 1 else several

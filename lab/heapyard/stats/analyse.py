@@ -46,6 +46,7 @@ def analyse(observations: Observations) -> Analysis:
         failures=observations.failures,
         curves=curves_of(observations, made),
         judgements=judge_all(observations),
+        workload_noun="workload" if any(len(levels) > 1 for levels in observations.levels.values()) else "program",
         time=settings.time_metric,
         memory=settings.memory_metric,
         notes=notes_on(observations, made, cells, overall),

@@ -54,7 +54,11 @@ def monotone(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
     contrasts = Contrasts(y, range(count), confidence=selected.confidence)
     for i in range(count - 1):
         step = contrasts.against(i, [i + 1], family=(count - 1) * len(selected.treatments))[0]
-        against = max(step.simultaneous.high, step.pair.high) < 1 if wanted > 0 else min(step.simultaneous.low, step.pair.low) > 1
+        against = (
+            max(step.simultaneous.high, step.pair.high) < 1
+            if wanted > 0
+            else min(step.simultaneous.low, step.pair.low) > 1
+        )
         if against:
             where = f"{shown(step.pair)} times from {claim.over} {levels[i]} to {levels[i + 1]}"
             return [Part("does not hold", f"{where}, against the claim", abs(step.difference))]

@@ -49,9 +49,7 @@ def changes(before: Observations, after: Observations, metrics: tuple[str, ...])
     return [_change(*pair, before, after, len(pairs)) for pair in pairs]
 
 
-def _change(
-    earlier: Table, later: Table, label: str, before: Observations, after: Observations, family: int
-) -> Change:
+def _change(earlier: Table, later: Table, label: str, before: Observations, after: Observations, family: int) -> Change:
     confidence = after.settings.confidence
     then = _log_ratios(earlier, label, before.baseline)
     now = _log_ratios(later, label, after.baseline)
