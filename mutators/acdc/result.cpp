@@ -25,7 +25,7 @@ struct Totals {
   double allocation_ms = 0, deallocation_ms = 0, access_ms = 0, running_ms = 0, wall_ms = 0;
   kit::Cycles allocation = 0, deallocation = 0, access = 0, running = 0;
   std::uint64_t objects = 0, drained = 0, bytes = 0, bytes_drained = 0, classes = 0, shared = 0, permanent = 0;
-  std::uint64_t calls_allocated = 0, calls_freed = 0, accessed = 0, written = 0, checksum = 0;
+  std::uint64_t calls_allocated = 0, calls_freed = 0, accessed = 0, written = 0, checksum = 0, sections = 0;
   kit::LatencyHistogram malloc_latency{}, free_latency{};
 
   explicit Totals(const Run& run) {
@@ -35,6 +35,7 @@ struct Totals {
       deallocation += c.deallocation.net(run.read_cost);
       access += c.access.net(run.read_cost);
       running += c.running;
+      sections += c.allocation.sections + c.deallocation.sections + c.access.sections;
       objects += c.objects_allocated;
       drained += c.objects_drained;
       bytes += c.bytes_allocated.read();
@@ -160,8 +161,10 @@ void write_json(const Run& run, const Totals& t, Text& text) {
   json.field("malloc_calls", t.calls_allocated)
       .field("free_calls", t.calls_freed)
       .field("objects_accessed", t.accessed);
-  json.field("objects_written", t.written).field("memory_samples", run.memory.counted).close('}');
+  json.field("objects_written", t.written).field("memory_samples", run.memory.counted);
+  json.field("timed_sections", t.sections).close('}');
   json.field("bookkeeping_bytes", run.bookkeeping_bytes()).field("base_rss_bytes", run.memory.base_rss);
+  json.field("cycles_per_second", run.cycles_per_second);
   json.field("counter_read_ns", static_cast<double>(run.read_cost) * 1e9 / run.cycles_per_second);
   json.key("histograms").open('{').key("objects_by_size_exponent").open('[');
   for (std::size_t e = 0; e < kSizeExponents; ++e) {

@@ -30,8 +30,8 @@ RUNS = [
 ]
 
 
-def under_the_empty_heap(*command: str) -> str:
-    environment = {"LD_PRELOAD": str(places.native("libbump.so")), "HEAPYARD_TEST_BUMP_WRAP": WRAP}
+def under_the_empty_heap(*command: str, wrap: str = WRAP) -> str:
+    environment = {"LD_PRELOAD": str(places.native("libbump.so")), "HEAPYARD_TEST_BUMP_WRAP": wrap}
     words = [str(places.native(command[0])), *command[1:]]
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=300).stdout
 
@@ -39,6 +39,28 @@ def under_the_empty_heap(*command: str) -> str:
 def cost(command: str) -> float:
     result = json.loads(under_the_empty_heap(*command.split(), "--format", "none", "--json", "-"))
     return next(m["value"] for m in result["metrics"] if m["name"] == "time_per_operation")
+
+
+ACDC_RUNS = ["", "--no-access", "-q 0", "-s 4 -S 5 -t 1000000", "-n 2", "-n 2 -O"]
+
+
+def test_own_cost_of_acdc() -> None:
+    """Outside the timed sections: all that a thread does but the calls and the accesses. Inside: reading the counter."""
+    print("\n| acdc | objects | outside, ns per object | inside, ns per object |\n|---|---|---|---|")
+    for options in ACDC_RUNS:
+        found = []
+        for _ in range(REPETITIONS):
+            words = ("acdc", "-d", "200", *options.split(), "--format", "none", "--json", "-")
+            text = under_the_empty_heap(*words, wrap="0")  # its objects are linked: they must not lie over each other
+            result = json.loads(text)
+            objects, threads = result["counts"]["objects"], result["per_thread"]
+            timed = sum(t["allocation_ms"] + t["deallocation_ms"] + t["access_ms"] for t in threads)
+            inside = result["counts"]["timed_sections"] * result["counter_read_ns"]
+            outside = sum(t["running_ms"] for t in threads) * 1e6 - timed * 1e6 - inside
+            found.append((outside / objects, inside / objects))
+        outside, inside = (median(column) for column in zip(*found, strict=True))
+        print(f"| `{options or 'defaults'}` | {objects:,} | {outside:.2f} | {inside:.3f} |")
+        assert outside > 0 and inside > 0
 
 
 def test_own_cost_of_each_mutator() -> None:

@@ -111,8 +111,10 @@ def test_same_seed_same_sequence_under_any_allocator_and_thread_schedule() -> No
     from heapyard.catalog.allocators import installed_allocators
 
     options = ("-n", "3", "-O", "-q", "40", "--permanent", "3", "-d", "20")
-    checksums = {measure(*options, preload=a.library)["checksum"] for a in installed_allocators()}
-    assert len(checksums) == 1
+    results = [measure(*options, preload=a.library, env=a.env) for a in installed_allocators()]
+    assert len(results) > 1 and len({r["checksum"] for r in results}) == 1
+    assert all(r["counts"]["malloc_calls"] == r["counts"]["free_calls"] > 0 for r in results)
+    checksums = {results[0]["checksum"]}
     assert measure(*options, "-r", "2")["checksum"] not in checksums
     assert measure(*options, "--repetition", "1")["checksum"] not in checksums
 
