@@ -17,6 +17,8 @@ build=$state/build/release
 . "$setup/python.sh"
 # shellcheck source=setup/native.sh
 . "$setup/native.sh"
+# shellcheck source=setup/browser.sh
+. "$setup/browser.sh"
 # shellcheck source=setup/tests.sh
 . "$setup/tests.sh"
 
@@ -35,6 +37,7 @@ set_up() {
   set_up_system "$1"
   set_up_python "$1"
   set_up_native "$1"
+  set_up_browser "$1"
 
   ready_key >"$stamps/ready"
   trap - INT TERM HUP EXIT
