@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -15,6 +16,7 @@ from heapyard.cli.assemble import assemble
 from heapyard.execute.experiment import carry_out
 from heapyard.execute.trial import run_trial
 from heapyard.model.errors import HeapyardError
+from heapyard.model.figure import Figure
 from heapyard.model.record import Record
 from heapyard.store.export_dat import write_dat
 
@@ -56,11 +58,12 @@ def test_acdc_in_cycles_and_kilobytes(tmp_path: Path) -> None:
     lines = (folder / "jemalloc-combined.dat").read_text().splitlines()
     assert lines[0].startswith("#Created at: ") and lines[1].startswith("#Average on 3 runs. ACDC Options: --quantum 20000")
     assert "--threads" not in lines[1] and "--json" not in lines[1]
-    assert lines[2] == "#x(threads)\taverage\tstddev" and lines[3] == ""
-    rows = [line.split("\t") for line in lines[4:]]
-    assert [row[0] for row in rows] == ["1", "2"]
     one = next(t for t in record.trials if t.result)
     frequency = store.read_result(record.path, one.result)["cycles_per_second"]
+    heading = re.fullmatch(r"#x\(threads\)\taverage\tstddev\tin cycles of a counter at ([\d.]+) GHz", lines[2])
+    assert heading and float(heading[1]) * 1e9 == pytest.approx(frequency, rel=0.01) and lines[3] == ""
+    rows = [line.split("\t") for line in lines[4:]]
+    assert [row[0] for row in rows] == ["1", "2"]
     seconds = [
         a + f
         for a, f in zip(
@@ -86,7 +89,8 @@ def test_other_mutators_in_five_columns(tmp_path: Path, mutator: str, metric: st
     write_dat(record, tmp_path / "data")
     folder = tmp_path / "data" / f"{mutator}-small"
     lines = (folder / "glibc.dat").read_text().splitlines()
-    assert lines[2] == "# repetitions: 3" and lines[3] == f"# threads,{word},sd,rss_kb,sd_rss_kb"
+    unit = {"time": "seconds", "ops": "operations per second"}[word]
+    assert lines[2] == "# repetitions: 3" and lines[3] == f"# threads,{word},sd,rss_kb,sd_rss_kb; {word} in {unit}"
     row = [float(field) for field in lines[4].split(",")]
     known = values(record, "threads=1", "glibc", metric)
     assert row[:3] == [1, pytest.approx(mean(known), rel=1e-4, abs=1e-6), pytest.approx(stdev(known), rel=1e-3, abs=1e-6)]
@@ -96,12 +100,53 @@ def test_other_mutators_in_five_columns(tmp_path: Path, mutator: str, metric: st
     words = [line.split() for line in raw]
     assert [w[2] for w in words] == ["1"] * 3 + ["2"] * 3
     assert all(re.fullmatch(r"[\d.]+", w[5]) and re.fullmatch(r"[\d.]+", w[8]) for w in words)
-    assert "jemalloc" in drawn("threads.gp", data=str(folder)) and "kilobytes" in drawn("threads.gp", data=str(folder), memory=1)
+    svg = drawn("threads.gp", data=str(folder))
+    assert "jemalloc" in svg and "threads" in svg and f"{unit} (" in svg
+    assert "kilobytes" in drawn("threads.gp", data=str(folder), memory=1)
 
 
-def test_what_has_no_such_layout_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_no_cycles_are_invented_and_one_run_has_no_deviation(tmp_path: Path) -> None:
+    record = measured(tmp_path, "acdc")
+    last = max(t.round for t in record.trials if t.counted)
+    kept = tuple(replace(t, result="") for t in record.trials if t.round == last)
+    write_dat(replace(record, trials=kept), tmp_path / "data")
+    folder = tmp_path / "data" / "ACDC" / "acdc-small"
+    lines = (folder / "glibc-alloc.dat").read_text().splitlines()
+    assert lines[1].startswith("#Average on 1 runs.") and lines[2].endswith("in milliseconds (the results name no counter)")
+    level, average, deviation = lines[4].split("\t")
+    known = next(t.metrics for t in kept if t.counted and t.treatment == "glibc" and "threads=1" in t.workload)
+    assert float(average) == pytest.approx(known["allocation_time_per_thread"] * 1e3) and deviation == "nan"
+    svg = drawn("acdc.gp", data=str(folder))
+    assert "alloc in milliseconds" in svg and svg.count("<use") > 4, "points without bars are drawn all the same"
+
+
+def test_a_figure_says_which_factor_is_the_x_column(tmp_path: Path) -> None:
+    record = measured(tmp_path, "acdc", "threads = [1, 2]\ndelay = [0, 1]")
     with pytest.raises(HeapyardError, match="one x column, and delay, threads vary"):
-        write_dat(measured(tmp_path, "acdc", "threads = [1, 2]\ndelay = [0, 1]"), tmp_path / "data")
+        write_dat(record, tmp_path / "data")
+    seen = replace(
+        record.observations,
+        figures=(
+            Figure("a", "allocation_time", "threads", at={"delay": "1"}),
+            Figure("b", "rss_average", "threads", at={"delay": "1"}),
+            Figure("c", "rss_average", "delay", at={"threads": "2"}),
+            Figure("over all threads", "rss_average", "delay"),
+        ),
+    )
+    written = write_dat(replace(record, observations=seen), tmp_path / "data")
+    folder = tmp_path / "data" / "ACDC" / "acdc-small"
+    assert {p.parent for p in written} == {folder / "threads-delay=1", folder / "delay-threads=2"}
+    one = (folder / "delay-threads=2" / "glibc-memcons.dat").read_text().splitlines()
+    assert [line.split("\t")[0] for line in one[4:]] == ["0", "1"] and "--threads" not in one[1] and "--delay" not in one[1]
+    both = values(record, "threads=2 delay=1", "glibc", "rss_average_per_thread")
+    assert float(one[5].split("\t")[1]) == pytest.approx(mean(both) / 1024)
+
+
+def test_only_experiments_of_a_mutator_have_these_layouts(tmp_path: Path) -> None:
+    from simulated import simulate
+
+    with pytest.raises(HeapyardError, match="studies of a mutator"):
+        write_dat(simulate(1, 1)[1], tmp_path)
 
 
 def test_the_verb_names_what_it_wrote(heapyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
