@@ -131,6 +131,50 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
+class AnovaRow:
+    """One source of variation: a factor, an interaction ("allocator x threads"), or the blocks. Effects are partial."""
+
+    source: str
+    df: int
+    sum_of_squares: float
+    f: float
+    p: float
+    eta_squared: float
+    omega_squared: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnovaMean:
+    """One treatment over all cells: geometric mean ratio to the baseline, letters of Tukey's HSD, mean rank (1 = least)."""
+
+    treatment: str
+    ratio: float
+    letters: str
+    average_rank: float
+
+
+@dataclass(frozen=True, slots=True)
+class Anova:
+    """Analysis of variance of the log of one response over all factors of a study, blocks removed.
+
+    `straightness`, `largest`, `drift`: of the residuals, see stats.residuals.
+    """
+
+    metric: str
+    factors: tuple[str, ...]
+    cells: int  # combinations of levels, treatments included
+    rounds: int
+    rows: tuple[AnovaRow, ...]
+    error_df: int
+    error_mean_square: float
+    residual_cv: float
+    means: tuple[AnovaMean, ...]  # least first
+    straightness: float
+    largest: float
+    drift: float
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """The answer to one experiment. `metrics` in display order; cells keyed by (workload, metric) order of appearance."""
 
@@ -144,6 +188,7 @@ class Analysis:
     failures: tuple[Failure, ...]
     curves: tuple[Curves, ...] = ()  # of the study's figures
     judgements: tuple[Judgement, ...] = ()  # of the study's claims
+    anovas: tuple[Anova, ...] = ()  # of the two leading metrics, where a study crosses factors
     time: str = PRIMARY_TIME  # the two metrics that the verdict speaks of
     memory: str = PRIMARY_MEMORY
     workload_noun: str = "program"  # what a workload is called; "workload" for those of a mutator

@@ -13,7 +13,7 @@ from ..model.errors import HeapyardError
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
-from . import curve_section, figure_forest, figure_scatter, figure_trials, page_data, page_tables
+from . import anova_words, curve_section, figure_forest, figure_scatter, figure_trials, page_data, page_tables
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
 from .standings import shown_metrics, standings
 from .verdict import verdict
@@ -62,6 +62,7 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
         shown=shown_metrics(analysis),
         figures=figures,
         curve_figures=curve_figures,
+        anova_words=anova_words,
         claims_tally=curve_section.tally(analysis.judgements),
         curves=curves,
         unreadable=unreadable,

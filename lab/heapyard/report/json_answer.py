@@ -39,6 +39,7 @@ def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
             "cells": [asdict(c) for c in analysis.cells],
             "pareto": [asdict(p) for p in analysis.pareto],
             "figures": [asdict(c) for c in analysis.curves],
+            "anova": [asdict(a) for a in analysis.anovas],
             "claims": [asdict(j) for j in analysis.judgements],
             "failures": [asdict(f) for f in analysis.failures],
             "notes": list(analysis.notes),

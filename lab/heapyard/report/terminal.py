@@ -12,10 +12,11 @@ from ..model.journal import BUDGET
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_duration
+from .anova_words import heading, warnings
 from .curve_section import VERDICT_SIGN, tally
 from .scatter_text import scatter
 from .standings import shown_metrics, standings
-from .terminal_tables import CLAIM_STYLES, cell_table, curve_tables, grids, overall_table
+from .terminal_tables import CLAIM_STYLES, anova_table, cell_table, curve_tables, grids, overall_table
 from .verdict import verdict
 from .words import direction_text, percent, plain, sentence
 
@@ -47,6 +48,8 @@ def print_answer(console: Console, analysis: Analysis, record: Record, *, verbos
             ),
         )
     _claims(console, analysis)
+    if verbose:
+        _anovas(console, analysis)
     _failures(console, analysis)
     console.print()
     _control(console, analysis, several=len(programs) > 1)
@@ -117,6 +120,14 @@ def _claims(console: Console, analysis: Analysis) -> None:
         source = f" ({j.claim.source})" if j.claim.source else ""
         _paragraph(console, f"{sign} {j.verdict}: {j.claim.text}{source}", CLAIM_STYLES[j.verdict], indent=2)
         _paragraph(console, f"  {j.evidence}", "dim", indent=2)
+
+
+def _anovas(console: Console, analysis: Analysis) -> None:
+    for anova in analysis.anovas:
+        _heading(console, f"Analysis of variance of {heading(anova)}")
+        console.print(anova_table(anova, console.width))
+        for warning in warnings(anova):
+            _paragraph(console, f"Note: {warning}.")
 
 
 def _failures(console: Console, analysis: Analysis) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from ..model.analysis import Cell, Comparison, Curves
+from ..model.analysis import Anova, Cell, Comparison, Curves
 from ..model.metrics import metric_named
 from ..model.units import format_value
+from .anova_words import number, p_text, size_text
 from .curve_section import table_rows
 from .curve_units import readable
 from .figure_curves import levels_shown
@@ -73,6 +74,21 @@ def cell_table(cell: Cell, order: Sequence[str], baseline: str, width: int) -> T
             table.add_row(
                 name, mean, f"{interval_text(c.interval)} {star}", Text(verdict, style=style), summary.letters
             )
+    return table
+
+
+def anova_table(anova: Anova, width: int) -> Table:
+    """Sources with degrees of freedom, F, p and effect size."""
+    table = _table()
+    rows = [(r.source, str(r.df), number(r.f), p_text(r.p), size_text(r)) for r in anova.rows]
+    rows.append(("error", str(anova.error_df), "", "", ""))
+    used = sum(max(len(row[i]) for row in rows) + GAP for i in range(1, 5))
+    longest = max(len(row[0]) for row in rows)
+    table.add_column("source", width=max(min(longest, width - used - GAP), 8), no_wrap=True, overflow="ellipsis")
+    for title in ("df", "F", "p", "omega2"):
+        table.add_column(title, justify="right", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(plain(field)) for field in row))
     return table
 
 

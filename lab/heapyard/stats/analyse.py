@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..model.analysis import Analysis, Overall, ParetoPoint
 from ..model.observations import Observations
+from .anova import anovas_of
 from .cells import analyse_cell
 from .claims import judge_all
 from .control import check_control, number_of_checks
@@ -46,6 +47,7 @@ def analyse(observations: Observations) -> Analysis:
         failures=observations.failures,
         curves=curves_of(observations, made),
         judgements=judge_all(observations),
+        anovas=anovas_of(observations),
         workload_noun="workload" if any(len(levels) > 1 for levels in observations.levels.values()) else "program",
         time=settings.time_metric,
         memory=settings.memory_metric,
