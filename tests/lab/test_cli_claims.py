@@ -31,7 +31,7 @@ def test_the_scoreboard_is_that_of_the_newest_experiments(heapyard, two: list[st
     run(heapyard, tmp_path / "s", two, "two", FakeLaunch(ratios={"copy": 2.0}, **quiet))
     run(heapyard, tmp_path / "s", two, "none", FakeLaunch(), claims="")
     said = heapyard("claims")
-    assert said.code == 0 and said.out.startswith("1 of 2 claims hold here, 1 does not, 0 cannot be told (2 studies).")
+    assert said.code == 0 and said.out.startswith("2 studies: 1 of 2 claims hold here, 1 does not.\n")
     assert "+ holds" in said.out and "- does not hold" in said.out and "a paper" in said.out
     assert max(map(len, said.out.splitlines())) <= 80
     every = json.loads(heapyard("claims", "--all", "--json").out)

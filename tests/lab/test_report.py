@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies
 from rich.console import Console
-from simulated import as_study, curve, simulate
+from simulated import curve, simulate
 
 from heapyard.model.analysis import Analysis, Interval
 from heapyard.model.errors import HeapyardError
@@ -311,57 +311,3 @@ def test_any_experiment_can_be_shown(
 def test_any_experiment_has_a_page(size: tuple[int, int, int]) -> None:
     analysis, record = simulate(*size, failing=min(1, size[0]))
     assert verdict(analysis).split(":")[0] in render(analysis, record)
-
-
-# ---------------------------------------------------------------------------------------------- figures and claims
-
-
-def test_a_study_shows_its_figures_and_claims_in_every_form() -> None:
-    analysis, record = as_study(simulate(6, 5, 6)[1])
-    text = printed(analysis, record)
-    assert max(map(len, text.splitlines())) <= 80
-    for words in ("Time (a paper, Figure 1); lower is better", "Relative", "at threads", "? cannot tell: llalloc leads"):
-        assert words in text, words
-    assert re.search(r"at threads +1 +2 +4 +8 +16\n", text)
-    assert "Nothing" not in text, "a figure of what was not measured"
-    assert "needs 64 processors; this machine has 2" in text
-    as_text = markdown(analysis, record)
-    assert "| threads | 1 | 2 | 4 | 8 | 16 |" in as_text and "| cannot tell | llalloc leads |" in as_text
-    said = json.loads(json.dumps(answer(analysis, record), allow_nan=False))
-    assert [c["figure"]["metric"] for c in said["figures"]] == ["wall", "peak_rss", "wall", "wall", "moon"]
-    assert {j["verdict"] for j in said["claims"]} <= {"holds", "does not hold", "cannot tell"} and len(said["claims"]) == 5
-    page = render(analysis, record, series=curve)
-    assert page.count("<figure class=\"drawn curves\">") == 4 and "What others found, tested here" in page
-
-
-@given(strategies.integers(20, 160), strategies.integers(1, 14), strategies.integers(1, 9))
-@settings(max_examples=25, deadline=None)
-def test_tables_of_figures_fit_any_terminal(width: int, allocators: int, programs: int) -> None:
-    analysis, record = as_study(simulate(allocators, programs, 2)[1])
-    assert max(map(len, printed(analysis, record, width=max(width, 40)).splitlines())) <= max(width, 40)
-
-
-def test_names_at_the_edge_of_a_figure_never_overlap() -> None:
-    from heapyard.report.figure_curves import _labels
-
-    for values in ([1.0] * 14, [float(i) for i in range(14)], [0.0, 0.0, 9.9, 10.0, 10.0, 10.0]):
-        names = [f"n{i}" for i in range(len(values))]
-        rows = [{"treatment": n, "y": v} for n, v in zip(names, values, strict=True)]
-        places = sorted(label["py"] for label in _labels(rows, names, 0.0, 10.0, False, 300))
-        assert all(b - a >= 13.9 for a, b in zip(places, places[1:], strict=False))
-        assert -0.1 <= places[0] and places[-1] <= 300.1
-
-
-def test_units_are_those_people_read() -> None:
-    from heapyard.model.analysis import CurvePoint, Curves
-    from heapyard.model.figure import Figure
-    from heapyard.model.metrics import METRICS
-    from heapyard.report.curve_units import readable
-
-    def unit(metric: str, value: float) -> tuple[str, str]:
-        point = CurvePoint("a", "1", Interval(value, value, value), 3, "w")
-        found = readable(Curves(Figure("", metric, "x"), ("1",), (point,)), METRICS[metric])
-        return found.show(value), found.name
-
-    assert [unit("wall", v) for v in (2e-9, 0.0123, 3.0)] == [("2.00", "ns"), ("12.3", "ms"), ("3.00", "s")]
-    assert [unit("peak_rss", v) for v in (100.0, 5 * 2.0**20, 3000 * 2.0**30)] == [("100", "B"), ("5.00", "MiB"), ("3,000", "GiB")]

@@ -37,15 +37,19 @@ def command(experiments: tuple[str, ...], all_: bool, json_: bool, output: Path 
     found = [(r, judge_all(r.observations)) for r in _records(experiments, all_, output)]
     found = [(record, judgements) for record, judgements in found if judgements]
     if json_:
-        click.echo(json.dumps([_as_object(r, j) for r, j in found], indent=1, ensure_ascii=False))
-    elif not found:
-        remark("no experiment here has claims; heapyard run studies/acdc makes some")
-    else:
+        from ..report.json_answer import safe
+
+        click.echo(json.dumps([safe(_as_object(r, j)) for r, j in found], indent=1, ensure_ascii=False))
+    elif found:
         _show(found)
+    elif experiments:
+        remark("no claim stands in the study of what you named; heapyard show gives its answer")
+    else:
+        remark("no experiment here has claims; heapyard run studies/acdc makes some")
 
 
 def _records(names: tuple[str, ...], all_: bool, output: Path | None) -> list[Record]:
-    """The named experiments, or those with claims, oldest study first; unreadable ones are told and left out."""
+    """The named experiments, or those that are stored, oldest first; unreadable ones are told and left out."""
     from ..model.errors import HeapyardError
     from ..store import list_records, load_record
 
@@ -73,26 +77,16 @@ def _as_object(record: Record, judgements: tuple[Judgement, ...]) -> dict[str, o
 
 
 def _show(found: list[tuple[Record, tuple[Judgement, ...]]]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    from ..report.curve_section import VERDICT_SIGN, tally
-    from ..report.terminal_tables import CLAIM_STYLES
+    from ..report.claims import tally
+    from ..report.terminal import print_claims
+    from ..report.words import plain
 
     out = answers()
     every = tuple(j for _, judgements in found for j in judgements)
-    out.print(Text(f"{tally(every)} ({len(found)} {'study' if len(found) == 1 else 'studies'}).", "bold"))
+    out.print(Text(f"{len(found)} {'study' if len(found) == 1 else 'studies'}: {tally(every)}.", "bold"))
     for record, judgements in found:
-        table = Table(
-            box=box.SIMPLE_HEAD, pad_edge=False, title=f"{record.experiment.title} ({record.id})", title_justify="left"
-        )
-        table.add_column("here", no_wrap=True)
-        table.add_column("claim and evidence", ratio=1)
-        for j in judgements:
-            text = Text(j.claim.text)
-            if j.claim.source:
-                text.append(f" {j.claim.source}", "dim")
-            text.append(f"\n{j.evidence}", "dim")
-            table.add_row(Text(f"{VERDICT_SIGN[j.verdict]} {j.verdict}", CLAIM_STYLES[j.verdict]), text)
-        out.print(table)
+        out.print()
+        out.print(Text(f"{plain(record.experiment.title)} ({record.id})", "bold"))
+        print_claims(out, judgements)

@@ -13,7 +13,7 @@ from ..model.errors import HeapyardError
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
-from . import anova_words, curve_section, figure_forest, figure_scatter, figure_trials, page_data, page_tables
+from . import anova_words, claims, curve_section, figure_forest, figure_scatter, figure_trials, page_data, page_tables
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
 from .standings import shown_metrics, standings
 from .verdict import verdict
@@ -63,7 +63,7 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
         figures=figures,
         curve_figures=curve_figures,
         anova_words=anova_words,
-        claims_tally=curve_section.tally(analysis.judgements),
+        claims_tally=claims.tally(analysis.judgements),
         curves=curves,
         unreadable=unreadable,
         tables=page_tables.program_tables(analysis, order),
@@ -186,8 +186,8 @@ def templates() -> Environment:
         "sentence": sentence,
         "signs": VERDICT_SIGNS,
         "words": VERDICT_WORDS,
-        "claim_class": curve_section.VERDICT_CLASS,
-        "claim_sign": curve_section.VERDICT_SIGN,
+        "claim_class": claims.CLASSES,
+        "claim_sign": claims.SIGNS,
         "style": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
         "script": (TEMPLATES / "report.js").read_text(encoding="utf-8"),
     }

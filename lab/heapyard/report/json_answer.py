@@ -16,7 +16,7 @@ SCHEMA = 1  # raised when a field changes its meaning or goes away
 def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
     """Everything the terminal shows, unrounded. NaN and infinity become null. O(analysis)."""
     settings = record.experiment.settings
-    return _safe(
+    return safe(
         {
             "schema": SCHEMA,
             "id": record.id,
@@ -47,11 +47,12 @@ def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
     )
 
 
-def _safe(value: Any) -> Any:
+def safe(value: Any) -> Any:
+    """What strict JSON can hold: NaN and infinity become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: _safe(item) for name, item in value.items()}
+        return {name: safe(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_safe(item) for item in value]
+        return [safe(item) for item in value]
     return value

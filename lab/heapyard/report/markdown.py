@@ -6,9 +6,8 @@ from ..model.analysis import Analysis
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_value
-from .curve_section import table_rows, tally
-from .curve_units import readable
-from .figure_curves import levels_shown
+from .claims import tally
+from .curve_tables import curve_tables, heading
 from .verdict import verdict
 from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 
@@ -27,7 +26,8 @@ def markdown(analysis: Analysis, record: Record) -> str:
             [_cell(t), *(_entry(o.comparisons, t, analysis.baseline) for o in overall)] for t in analysis.treatments
         ]
         lines += _rows(["allocator", *(metric_named(o.metric).title for o in overall)], rows)
-    for name in analysis.primary:
+    figures = curve_tables(analysis)
+    for name in () if figures else analysis.primary:
         metric, cells = metric_named(name), [c for c in analysis.cells if c.metric == name]
         if not cells:
             continue
@@ -48,18 +48,11 @@ def markdown(analysis: Analysis, record: Record) -> str:
             )
         lines += [f"{sentence(metric.title)} by {analysis.workload_noun}; {direction_text(metric)}.", ""]
         others = [_cell(t) for t in analysis.treatments if t != analysis.baseline]
-        lines += _rows(["program", "blocks", _cell(analysis.baseline), *others], rows)
-    for curves in (c for c in analysis.curves if c.points):
-        metric = metric_named(curves.figure.metric)
-        unit = readable(curves, metric).name
-        head = [f"{_cell(curves.figure.over)}", *levels_shown(curves)]
-        source = f" ({_cell(curves.figure.source)})" if curves.figure.source else ""
-        inside = "; ".join(part for part in (unit, direction_text(metric)) if part)
-        lines += [f"{_cell(curves.figure.title)}{source}, {inside}.", ""]
-        rows = [
-            [_cell(t), *(f"{mean} ({ends})" if mean else "" for mean, ends in cells)] for t, cells in table_rows(curves)
-        ]
-        lines += _rows(head, rows)
+        lines += _rows([analysis.workload_noun, "blocks", _cell(analysis.baseline), *others], rows)
+    for table in figures:
+        lines += [f"{_cell(heading(table))}. {_cell(table.note)}".rstrip(), ""]
+        rows = [[_cell(t), *(f"{mean} ({ends})" if mean else "" for mean, ends in cells)] for t, cells in table.rows]
+        lines += _rows([_cell(table.over), *(_cell(level) for level in table.levels)], rows)
     if analysis.judgements:
         lines += [f"What others found, tested here: {tally(analysis.judgements)}.", ""]
         rows = [[j.verdict, _cell(j.claim.text), _cell(j.claim.source), _cell(j.evidence)] for j in analysis.judgements]

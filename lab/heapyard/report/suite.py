@@ -8,7 +8,8 @@ from pathlib import Path
 from ..model.analysis import Analysis
 from ..model.errors import HeapyardError
 from ..model.record import Record
-from .curve_section import drawn, tally
+from .claims import tally
+from .curve_section import drawn
 from .html import svg, templates
 from .verdict import verdict
 

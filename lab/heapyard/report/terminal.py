@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ..model.analysis import Analysis, Cell
+from ..model.claim import Judgement
 from ..model.journal import BUDGET
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_duration
 from .anova_words import heading, warnings
-from .curve_section import VERDICT_SIGN, tally
+from .claims import SIGNS, STYLES, tally
+from .curve_tables import curve_tables
+from .curve_tables import heading as figure_heading
 from .scatter_text import scatter
 from .standings import shown_metrics, standings
-from .terminal_tables import CLAIM_STYLES, anova_table, cell_table, curve_tables, grids, overall_table
+from .terminal_tables import anova_table, cell_table, figure_tables, grids, overall_table
 from .verdict import verdict
 from .words import direction_text, percent, plain, sentence
 
@@ -82,7 +86,7 @@ def _several(console: Console, analysis: Analysis, metrics: tuple[str, ...], *, 
         where = f"On {shown[0].workloads[0]}" if count == 1 else f"Geometric mean over {analysis.counted(count)}"
         _heading(console, f"{where}, ratio to {analysis.baseline} with 95 % interval; lower is better")
         console.print(overall_table(rows, [o.metric for o in shown], console.width))
-    for metric in () if analysis.curves and not verbose else metrics:
+    for metric in () if any(c.points for c in analysis.curves) and not verbose else metrics:
         cells = [c for c in analysis.cells if c.metric == metric]
         if any(c.comparisons for c in cells) or (cells and not shown):
             _grid(console, analysis, cells, [row.treatment for row in rows])
@@ -103,23 +107,29 @@ def _grid(console: Console, analysis: Analysis, cells: list[Cell], order: list[s
 
 def _curves(console: Console, analysis: Analysis) -> None:
     """The figures of a study as tables: treatments down, levels across, as many tables as the width takes."""
-    for curves in (c for c in analysis.curves if c.points):
-        metric = metric_named(curves.figure.metric)
-        heading = f"{curves.figure.title}{f' ({curves.figure.source})' if curves.figure.source else ''}"
-        _heading(console, f"{heading}; {direction_text(metric)}")
-        for table in curve_tables(curves, analysis.baseline, console.width):
+    for numbers in curve_tables(analysis):
+        _heading(console, figure_heading(numbers))
+        for table in figure_tables(numbers, analysis.baseline, console.width):
             console.print(table)
+        if numbers.note:
+            _paragraph(console, numbers.note, "dim")
+    if any(c.points for c in analysis.curves):
+        _paragraph(console, "Geometric means; ± is half of the widest 95 % interval of the row, in percent of the mean.", "dim")
 
 
 def _claims(console: Console, analysis: Analysis) -> None:
-    if not analysis.judgements:
-        return
-    _heading(console, f"What others found, tested here: {tally(analysis.judgements)}")
-    for j in analysis.judgements:
-        sign = VERDICT_SIGN[j.verdict]
+    if analysis.judgements:
+        _heading(console, f"What others found, tested here: {tally(analysis.judgements)}")
+        print_claims(console, analysis.judgements)
+
+
+def print_claims(console: Console, judgements: Sequence[Judgement]) -> None:
+    """Each claim with its verdict as sign and word, where it comes from, and the evidence; folded at the width."""
+    for j in judgements:
+        sign = SIGNS[j.verdict]
         source = f" ({j.claim.source})" if j.claim.source else ""
-        _paragraph(console, f"{sign} {j.verdict}: {j.claim.text}{source}", CLAIM_STYLES[j.verdict], indent=2)
-        _paragraph(console, f"  {j.evidence}", "dim", indent=2)
+        _paragraph(console, f"{sign} {j.verdict}: {j.claim.text}{source}", STYLES[j.verdict], indent=2)
+        _paragraph(console, f"    {j.evidence}", "dim", indent=4)
 
 
 def _anovas(console: Console, analysis: Analysis) -> None:

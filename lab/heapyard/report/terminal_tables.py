@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from ..model.analysis import Anova, Cell, Comparison, Curves
+from ..model.analysis import Anova, Cell, Comparison
 from ..model.metrics import metric_named
 from ..model.units import format_value
 from .anova_words import number, p_text, size_text
-from .curve_section import table_rows
-from .curve_units import readable
-from .figure_curves import levels_shown
+from .curve_tables import CurveTable, widest
 from .standings import Standing
 from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, plain, ratio
 
-CLAIM_STYLES = {"holds": "green", "does not hold": "red", "cannot tell": ""}
 STYLES = {"better": "green", "worse": "red", "equivalent": "", "undecided": "dim"}
 NAME_WIDTH = 25  # of an allocator, at most
 LEAST_NAME = 20  # where a little less makes one table of two
@@ -92,29 +89,29 @@ def anova_table(anova: Anova, width: int) -> Table:
     return table
 
 
-def curve_tables(curves: Curves, baseline: str, width: int) -> list[Table]:
-    """One figure in numbers: geometric means in one unit, treatments down and levels across, split to fit the width."""
-    rows = table_rows(curves)
-    unit = readable(curves, metric_named(curves.figure.metric)).name
-    levels = levels_shown(curves)
-    name = _name_width([t for t, _ in rows], width, 12)
-    widths = [max(len(level), *(len(cells[i][0]) for _, cells in rows)) for i, level in enumerate(levels)]
-    heading = f"{unit or 'value'} at {curves.figure.over.replace('_', ' ')}"
-    name = max(name, min(len(heading), NAME_WIDTH))
+def figure_tables(numbers: CurveTable, baseline: str, width: int) -> list[Table]:
+    """One figure in numbers, treatments down and levels across, split to fit the width; the last column is half of the
+    widest 95 % interval of its row, as a share of the mean."""
+    name = max(_name_width([t for t, _ in numbers.rows], width, 22), min(len(numbers.over), NAME_WIDTH))
+    widths = [
+        max(len(level), *(len(cells[i][0]) for _, cells in numbers.rows)) for i, level in enumerate(numbers.levels)
+    ]
+    last = len("> 999 %")
     made, start = [], 0
-    while start < len(levels):
-        end, used = start, name + GAP
-        while end < len(levels) and (end == start or used + widths[end] + GAP <= width):
+    while start < len(numbers.levels):
+        end, used = start, name + last + 2 * GAP
+        while end < len(numbers.levels) and (end == start or used + widths[end] + GAP <= width):
             used += widths[end] + GAP
             end += 1
         table = _table()
-        table.add_column(heading, width=name, no_wrap=True, overflow="ellipsis")
+        table.add_column(numbers.over, width=name, no_wrap=True, overflow="ellipsis")
         for i in range(start, end):
-            table.add_column(levels[i], justify="right", no_wrap=True)
-        for treatment, cells in rows:
-            style = "bold" if treatment == baseline else ""
+            table.add_column(numbers.levels[i], justify="right", no_wrap=True)
+        table.add_column("±", justify="right", no_wrap=True)
+        for (treatment, cells), halves in zip(numbers.rows, numbers.halves, strict=True):
             shown = [mean or "-" for mean, _ in cells[start:end]]
-            table.add_row(Text(plain(treatment), style=style), *shown)
+            style = "bold" if treatment == baseline else ""
+            table.add_row(Text(plain(treatment), style=style), *shown, Text(widest(halves[start:end]), style="dim"))
         made.append(table)
         start = end
     return made
