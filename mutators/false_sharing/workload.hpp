@@ -111,7 +111,7 @@ class Workload {
   void* make(Operations& heap, std::uint64_t number) {
     const auto size = static_cast<std::uint64_t>(options_.size);
     if (options_.placement == Placement::kHeap) return heap.allocate(size, number);
-    return heap.allocate_aligned(kit::kCacheLine, (size / kit::kCacheLine + 1) * kit::kCacheLine, number);
+    return heap.allocate_padded(size, number);
   }
 
   std::uint64_t last_line(std::uint64_t start) const {
