@@ -104,8 +104,10 @@ def _disagrees(comparison: Comparison, ranks: Interval, margin: float) -> bool:
 
 def _zeros(tables: Sequence[Table]) -> Iterator[str]:
     zeros = sorted({t.metric for t in tables if metric_named(t.metric).scale == "log" and bool((t.values <= 0).any())})
-    for name in zeros:
-        yield f"{_title(name)} was zero in some trials; there it is analysed as ln(value + one unit of resolution)."
+    if zeros:
+        was, it = ("was", "it is") if len(zeros) == 1 else ("were", "they are")
+        names = _list([_title(name) for name in zeros])
+        yield f"{names} {was} zero in some trials; there {it} analysed as ln(value + one unit of resolution)."
 
 
 def _primary(observations: Observations) -> tuple[str, str]:
