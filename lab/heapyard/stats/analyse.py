@@ -46,7 +46,7 @@ def analyse(observations: Observations) -> Analysis:
         control=check_control(cells, (settings.time_metric, settings.memory_metric), confidence=settings.confidence),
         failures=observations.failures,
         curves=curves_of(observations, made),
-        judgements=judge_all(observations),
+        judgements=judge_all(observations, made),
         anovas=anovas_of(observations),
         workload_noun="workload" if any(len(levels) > 1 for levels in observations.levels.values()) else "program",
         time=settings.time_metric,

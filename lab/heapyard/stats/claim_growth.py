@@ -1,24 +1,37 @@
-"""Claims about how a response grows with a number: constant, logarithmic, linear, n log n, quadratic."""
+"""Claims about how a response grows with a number: constant, logarithmic, linear, n log n, quadratic.
+
+Each form is fitted as a + b f(n) to the geometric means of the levels by least squares of relative errors. How far a
+form is off is uncertain where rounds scatter: its deviation at each level gets a t-interval from the jackknife over
+rounds (Efron and Tibshirani 1993, chapter 11). Forms are ranked by AICc (Burnham and Anderson 2002, section 2.4).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.claim import Claim
 from ..model.figure import is_number
+from .block_model import ROUNDING, fit
 from .claim_part import Part, Selected
+from .quantiles import t_quantile
 
-# Largest deviation of the level means from the fitted form, as a share, up to which an engineer would say "it is of
-# that form", and from which on nobody would.
+Array = NDArray[np.float64]
+
+# Deviation of the level means from the fitted form, as a share, up to which an engineer would say "it is of that form",
+# and from which on nobody would. Where the response grows less than twofold, shares of its growth: every form is close
+# to a nearly constant one.
 CLOSE, FAR = 0.10, 0.25
 LEAST_GROWTH = 1.1  # over the whole range: less is no growth
-CLEARLY_WORSE = 10.0  # AICc units behind the best form (Burnham and Anderson 2002: no support)
+CLEARLY_WORSE = 10.0  # AICc units behind the best form: no support (Burnham and Anderson 2002, section 2.6)
+LEAST_LEVELS = 4
 
-_FORMS = {
-    "constant": lambda n: np.zeros_like(n),
+_FORMS: dict[str, Callable[[Array], Array]] = {
+    "constant": np.zeros_like,
     "log": lambda n: np.log(n + 1),
     "linear": lambda n: n,
     "n log n": lambda n: n * np.log(n + 1),
@@ -27,47 +40,113 @@ _FORMS = {
 
 
 def grows_like(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
-    """The claimed form a + b f(n), b > 0, against the others by AICc of relative errors, and how far it is off.
+    """The claimed form a + b f(n) against the level means and against the other forms.
 
-    It holds when the level means deviate by at most CLOSE from the fitted form and it grows at all; it does not when they
-    deviate by more than FAR, or another form is clearly better and this one not close. Rounds are removed first.
+    It holds when the response is shown to grow by more than LEAST_GROWTH and to deviate from the form by at most CLOSE
+    at every level, and no other form is better by AICc unless the deviation is within the metric's margin. It does not
+    hold when some level is shown to deviate by more than FAR, or by more than CLOSE with another form clearly ahead, or
+    the response is shown not to grow. `constant` asks for closeness only. O(rounds^2 x levels).
     """
-    levels, y = selected.levels(treatment)
-    if len(y) < 2 or len(levels) < 4 or not all(is_number(level) for level in levels):
-        return [Part("cannot tell", f"needs four numeric levels of {claim.over} and two rounds")]
+    levels, y, parts = selected.levels(treatment)
+    if len(y) < 2 or len(levels) < LEAST_LEVELS or not all(is_number(x) and 0 <= float(x) < math.inf for x in levels):
+        need = f"needs {LEAST_LEVELS} levels of {claim.over} that are numbers, and two rounds"
+        return [*parts, Part("cannot tell", need)]
     n = np.array([float(level) for level in levels])
-    if (n < 0).any():
-        return [Part("cannot tell", f"{claim.over} has negative levels")]
-    adjusted = np.exp(y - y.mean(axis=1, keepdims=True) + y.mean())
-    fits = {form: _fit(f(n), adjusted) for form, f in _FORMS.items()}
-    best = min(fits, key=lambda form: fits[form][0])
-    aicc, a, b = fits[claim.form]
-    means = np.exp(np.log(adjusted).mean(axis=0))
-    deviation = float(np.max(np.abs(np.log(np.maximum(a + b * _FORMS[claim.form](n), 1e-300) / means))))
-    growth = means[-1] / means[0]
-    behind = aicc - fits[best][0]
-    told = (
-        f"{claim.form} is off by at most {100 * math.expm1(min(deviation, 50.0)):.1f} %, grows by {growth:.3g} times from "
-        f"{claim.over} {levels[0]} to {levels[-1]}; best by AICc: {best}"
-        + (f", {behind:.0f} units ahead" if best != claim.form else "")
-    )
-    if claim.form != "constant" and (growth < LEAST_GROWTH or b <= 0):
-        flat = float(np.max(means) / np.min(means)) < LEAST_GROWTH or b <= 0
-        return [Part("does not hold" if flat else "cannot tell", told, deviation)]
-    if deviation <= math.log1p(CLOSE):
-        return [Part("holds", told, -deviation)]
-    if deviation > math.log1p(FAR) or behind > CLEARLY_WORSE:
-        return [Part("does not hold", told, deviation)]
-    return [Part("cannot tell", told, deviation)]
+    family = len(selected.treatments) * (len(levels) + 1)  # a deviation at each level, and the growth
+    one_sided = t_quantile(selected.confidence, len(y) - 1)
+    corrected = t_quantile(1 - (1 - selected.confidence) / (2 * family), len(y) - 1)
+    off = _jackknife(lambda some: _deviation(_FORMS[claim.form](n), some), y)
+    growth = _jackknife(lambda some: some.mean(axis=0)[[-1]] - some.mean(axis=0)[[0]], y)
+    grown = math.exp(min(float(growth.value[0]), 700.0))
+    share = 1.0 if claim.form == "constant" else min(1.0, max(0.0, grown - 1))
+    close, far = CLOSE * share, FAR * share
+    ranking = sorted((_aicc(f(n), y), form) for form, f in _FORMS.items())
+    behind = next(a for a, form in ranking if form == claim.form) - ranking[0][0]
+    told = _told(claim, levels, off, grown, _slope(n, y, selected.confidence), ranking)
+    weight = float(np.abs(off.value).max())
+    if claim.form != "constant" and growth.high(corrected)[0] < math.log(LEAST_GROWTH):
+        return [*parts, Part("does not hold", told, weight)]
+    largest, least = float(off.farthest(one_sided).max()), float(off.nearest(corrected).max())
+    if least > far or (least > close and behind > CLEARLY_WORSE):
+        return [*parts, Part("does not hold", told, weight)]
+    grows = claim.form == "constant" or growth.low(one_sided)[0] > math.log(LEAST_GROWTH)
+    preferred = claim.form in ("constant", ranking[0][1]) or largest <= selected.margin * share
+    if grows and preferred and largest <= close:
+        return [*parts, Part("holds", told, -weight)]
+    return [*parts, Part("cannot tell", told, weight)]
 
 
-def _fit(f: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-    """(AICc, a, b) of a + b f by least squares of relative errors; y: rounds x levels."""
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Values with their standard errors."""
+
+    value: Array
+    error: Array
+
+    def low(self, critical: float) -> Array:
+        return self.value - critical * self.error
+
+    def high(self, critical: float) -> Array:
+        return self.value + critical * self.error
+
+    def farthest(self, critical: float) -> Array:
+        """The largest absolute value that each interval allows for."""
+        return np.abs(self.value) + critical * self.error
+
+    def nearest(self, critical: float) -> Array:
+        """The smallest absolute value that each interval allows for, if not 0; negative otherwise."""
+        return np.abs(self.value) - critical * self.error
+
+
+def _jackknife(statistic: Callable[[Array], Array], y: Array) -> _Estimate:
+    """A statistic of rounds x levels with its standard error from leaving out one round at a time."""
+    value = statistic(y)
+    without = np.array([statistic(np.delete(y, r, axis=0)) for r in range(len(y))])
+    error = np.sqrt((len(y) - 1) / len(y) * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+    return _Estimate(value, np.where(error > ROUNDING, error, 0.0))
+
+
+def _deviation(f: Array, y: Array) -> Array:
+    """Fitted form over level means, minus one."""
+    logs = y.mean(axis=0)
+    means = np.exp(logs - logs.mean())  # of a common factor nothing depends; this one keeps them in range
     design = np.stack([np.ones_like(f), f], axis=1) if f.any() else np.ones((len(f), 1))
-    weight = 1 / np.exp(np.log(y).mean(axis=0))
-    found, *_ = np.linalg.lstsq(design * weight[:, None], np.mean(y, axis=0) * weight, rcond=None)
-    residuals = (y - design @ found) * weight
-    count, k = y.size, design.shape[1] + 1
-    rss = max(float((residuals**2).sum()), 1e-30)
-    aicc = count * math.log(rss / count) + 2 * k + 2 * k * (k + 1) / max(count - k - 1, 1)
-    return aicc, float(found[0]), float(found[1]) if len(found) > 1 else 0.0
+    scaled = design / means[:, None]
+    found, *_ = np.linalg.lstsq(scaled, np.ones_like(means), rcond=None)
+    return scaled @ found - 1
+
+
+def _aicc(f: Array, y: Array) -> float:
+    """Of the form with one factor per round: scatter within rounds plus the form's lack of fit."""
+    rounds, levels = y.shape
+    rss = max(fit(y).ss_error + rounds * float((_deviation(f, y) ** 2).sum()), 1e-30)
+    parameters = (2 if f.any() else 1) + rounds  # form, rounds beyond the first, variance
+    return y.size * math.log(rss / y.size) + 2 * parameters * y.size / (y.size - parameters - 1)
+
+
+def _slope(n: Array, y: Array, confidence: float) -> str:
+    """The slope of ln response over ln n, one per round, with its t-interval; "" with fewer than two n above 0."""
+    kept = n > 0
+    x = np.log(n[kept])
+    x = x - x.mean() if len(x) else x
+    if len(x) < 2 or not x.any():
+        return ""
+    slopes = y[:, kept] @ x / (x @ x)
+    half = t_quantile((1 + confidence) / 2, len(y) - 1) * float(slopes.std(ddof=1)) / math.sqrt(len(y))
+    middle = float(slopes.mean())
+    return f"log-log slope {middle:.2f} ({middle - half:.2f} to {middle + half:.2f}), "
+
+
+def _told(
+    claim: Claim, levels: list[str], off: _Estimate, grown: float, slope: str, ranking: list[tuple[float, str]]
+) -> str:
+    worst = int(np.abs(off.value).argmax())
+    (best, name), (second, runner_up) = ranking[:2]
+    if name == claim.form:
+        order = f"best by AICc, {second - best:.0f} ahead of {runner_up}"
+    else:
+        order = f"{next(a for a, form in ranking if form == claim.form) - best:.0f} behind {name} by AICc"
+    return (
+        f"{slope}{grown:.3g} times from {claim.over} {levels[0]} to {levels[-1]}; {claim.form} is off by at most "
+        f"{100 * abs(float(off.value[worst])):.1f} % (at {levels[worst]}) and {order}"
+    )

@@ -2,7 +2,7 @@
 
 A claim about several treatments, rivals or workloads holds only if each part does; each part is then tested at the full
 level, since all of them must pass (an intersection-union test). It fails as soon as one part is contradicted, which is
-corrected for the number of parts.
+corrected for the number of parts. What was not measured cannot bear a claim out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..model.metrics import metric_named
 from ..model.observations import Observations
 from . import claim_growth, claim_levels, claim_ratios
 from .claim_part import Part, Selected, select
+from .tables import Table, tables
 
 _TESTS: dict[str, Callable[[Claim, Selected, str], list[Part]]] = {
     "faster_than": claim_ratios.faster_than,
@@ -25,60 +26,57 @@ _TESTS: dict[str, Callable[[Claim, Selected, str], list[Part]]] = {
 }
 
 
-def judge_all(observations: Observations) -> tuple[Judgement, ...]:
-    """Every claim of the study, in the order written. O(claims x rows)."""
-    return tuple(judge(claim, observations) for claim in observations.claims)
+def judge_all(observations: Observations, made: Sequence[Table] | None = None) -> tuple[Judgement, ...]:
+    """Every claim of the study, in the order written. `made`: the tables of the experiment, where they are at hand.
+    O(claims x rows)."""
+    if not observations.claims:
+        return ()
+    made = tables(observations) if made is None else made
+    return tuple(judge(claim, observations, made) for claim in observations.claims)
 
 
-def judge(claim: Claim, observations: Observations) -> Judgement:
-    """What the experiment says of one claim; never raises for what was not measured."""
+def judge(claim: Claim, observations: Observations, made: Sequence[Table] | None = None) -> Judgement:
+    """What the experiment says of one claim; never raises for what was not measured. O(rows + tests of its kind)."""
     if claim.kind == "told":
         return Judgement(claim, "cannot tell", "recorded, not tested")
     if claim.processors and 0 < observations.processors < claim.processors:
         return Judgement(
             claim, "cannot tell", f"needs {claim.processors} processors; this machine has {observations.processors}"
         )
-    selected = select(claim, observations)
+    selected = select(claim, observations, tables(observations) if made is None else made)
     if selected.problem:
         return Judgement(claim, "cannot tell", selected.problem)
     found: list[tuple[str, ClaimVerdict, str]] = []
+    gaps = [Part("cannot tell", gap, float("inf")) for gap in selected.gaps]
     for treatment in selected.treatments:
-        parts = _TESTS[claim.kind](claim, selected, treatment)
-        found.append((treatment, *_together(parts)))
-    verdict, evidence = _conclude(found, claim)
-    absent = f"; {', '.join(selected.absent)} not measured" if selected.absent else ""
-    return Judgement(claim, verdict, evidence + absent, tuple(found))
+        found.append((treatment, *_together([*_TESTS[claim.kind](claim, selected, treatment), *gaps])))
+    found += [(treatment, "cannot tell", why) for treatment, why in selected.absent.items()]
+    return Judgement(claim, *_conclude(found, claim), tuple(found))
 
 
 def _together(parts: Sequence[Part]) -> tuple[ClaimVerdict, str]:
     """One treatment's verdict from its parts, with the decisive evidence."""
-    if not parts:
-        return "cannot tell", "too few blocks"
-    for verdict in ("does not hold", "cannot tell"):
+    verdicts = {p.verdict for p in parts}
+    if "does not hold" in verdicts or "cannot tell" in verdicts:
+        verdict: ClaimVerdict = "does not hold" if "does not hold" in verdicts else "cannot tell"
         those = [p for p in parts if p.verdict == verdict]
-        if those:
-            more = f" (and {len(those) - 1} more like it)" if len(those) > 1 else ""
-            return verdict, min(those, key=lambda p: -p.weight).evidence + more  # type: ignore[return-value]
+        more = f" (and {len(those) - 1} more)" if len(those) > 1 else ""
+        return verdict, max(those, key=lambda p: p.weight).evidence + more
     least = min(parts, key=lambda p: p.weight)
     return "holds", least.evidence + (f", the least clear of {len(parts)}" if len(parts) > 1 else "")
 
 
 def _conclude(found: Sequence[tuple[str, ClaimVerdict, str]], claim: Claim) -> tuple[ClaimVerdict, str]:
-    """The claim's verdict from its treatments', naming who decides it."""
-    metric = metric_named(claim.metric).title
-    against = [f for f in found if f[1] == "does not hold"]
-    open_ = [f for f in found if f[1] == "cannot tell"]
-    held = [f for f in found if f[1] == "holds"]
-    if against:
-        name, _, evidence = against[0]
-        others = f"; also {', '.join(f[0] for f in against[1:])}" if len(against) > 1 else ""
-        kept = f"; it holds for {', '.join(f[0] for f in held)}" if held else ""
-        return "does not hold", f"{name}, {metric}: {evidence}{others}{kept}"
-    if open_:
-        name, _, evidence = open_[0]
-        others = f"; also {', '.join(f[0] for f in open_[1:])}" if len(open_) > 1 else ""
-        kept = f"; it holds for {', '.join(f[0] for f in held)}" if held else ""
-        return "cannot tell", f"{name}, {metric}: {evidence}{others}{kept}"
-    name, _, evidence = held[0]
-    others = f"; likewise {', '.join(f[0] for f in held[1:])}" if len(held) > 1 else ""
-    return "holds", f"{name}, {metric}: {evidence}{others}"
+    """The claim's verdict from its treatments', naming who decides it and, against them, for whom it holds."""
+    verdicts = {f[1] for f in found}
+    verdict: ClaimVerdict = next(v for v in ("does not hold", "cannot tell", "holds") if v in verdicts)
+    deciding = [f for f in found if f[1] == verdict]
+    name, _, evidence = deciding[0]
+    said = evidence if evidence.startswith(name) else f"{name}, {metric_named(claim.metric).title}: {evidence}"
+    others = ", ".join(f[0] for f in deciding[1:])
+    if others:
+        said += f"; {'likewise' if verdict == 'holds' else 'also'} {others}"
+    kept = ", ".join(f[0] for f in found if f[1] == "holds")
+    if kept and verdict != "holds":
+        said += f"; it holds for {kept}"
+    return verdict, said

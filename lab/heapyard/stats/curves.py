@@ -34,41 +34,41 @@ def _curves(figure: Figure, observations: Observations, tables: Sequence[Table])
         if figure.over in levels and all(levels.get(name) == level for name, level in figure.at.items()):
             found = (t for t in tables if t.workload == workload and t.metric == figure.metric)
             by_level.setdefault(levels[figure.over], []).extend(found)
-    points = []
-    for treatment in observations.treatments:
-        if treatment == observations.control:
-            continue
-        for level, those in by_level.items():
-            having = [t for t in those if treatment in t.labels]
-            if having:
-                points.append(_point(figure, treatment, level, having, observations))
-    return Curves(figure, tuple(by_level), tuple(points))
+    points = tuple(
+        _point(figure, treatment, level, those, observations)
+        for treatment in observations.treatments
+        if treatment != observations.control
+        for level, those in by_level.items()
+        # A mean over fewer workloads than the others' is no point of the same curve.
+        if those and all(treatment in t.labels for t in those)
+    )
+    return Curves(figure, tuple(by_level), points)
 
 
 def _point(
     figure: Figure, treatment: str, level: str, tables: Sequence[Table], observations: Observations
 ) -> CurvePoint:
     shortest = min(len(t.values) for t in tables)
-    logs, offset = [], 0.0
+    scale = scale_for(metric_named(figure.metric), np.concatenate([t.values.ravel() for t in tables]))
+    logs = []
     for table in tables:
-        scale = scale_for(metric_named(table.metric), table.values)
-        y = scale.forward(table.values)
+        y = scale.forward(table.values[:shortest])
         own = y[:, table.labels.index(treatment)]
-        if figure.relative:
-            own = own - y[:, table.labels.index(observations.baseline)]
-        else:
-            offset = scale.offset
-        logs.append(own[:shortest])
-    mean = np.mean(logs, axis=0)
-    threads = observations.levels[tables[0].workload].get("threads", "1")
+        logs.append(own - y[:, table.labels.index(observations.baseline)] if figure.relative else own)
+    offset = 0.0 if figure.relative else scale.offset
     return CurvePoint(
         treatment,
         level,
-        _interval(mean, offset, observations.settings.confidence),
+        _interval(np.mean(logs, axis=0), offset, observations.settings.confidence),
         shortest,
         tables[0].workload,
-        bool(observations.processors) and threads.isdecimal() and int(threads) > observations.processors,
+        any(_oversubscribed(t.workload, observations) for t in tables),
     )
+
+
+def _oversubscribed(workload: str, observations: Observations) -> bool:
+    threads = observations.levels[workload].get("threads", "")
+    return bool(observations.processors) and threads.isdecimal() and int(threads) > observations.processors
 
 
 def _interval(logs: np.ndarray, offset: float, confidence: float) -> Interval:
