@@ -9,18 +9,21 @@ from test_cli import Said
 from yard import FakeLaunch
 
 from heapyard.cli import main
+from heapyard.execute.trial import run_trial
 
 
 @pytest.fixture
 def heapyard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Carries out a command line in this process; every launch is the given FakeLaunch."""
+    """Carries out a command line in this process; every launch is the given FakeLaunch, unless it is to be `real`."""
     monkeypatch.setenv("HEAPYARD_RESULTS", str(tmp_path / "results"))
     monkeypatch.setenv("HEAPYARD_LOCK", str(tmp_path / "lock"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr("heapyard.execute.preflight.check", lambda treatments, settings: None)
 
-    def run(*arguments: str, launch: FakeLaunch | None = None) -> Said:
-        monkeypatch.setattr("heapyard.execute.trial.run_trial", launch or FakeLaunch())
+    real_launch = run_trial
+
+    def run(*arguments: str, launch: FakeLaunch | None = None, real: bool = False) -> Said:
+        monkeypatch.setattr("heapyard.execute.trial.run_trial", real_launch if real else launch or FakeLaunch())
         with pytest.raises(SystemExit) as ended:
             main.run(list(arguments))
         captured = capsys.readouterr()

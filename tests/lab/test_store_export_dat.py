@@ -154,3 +154,23 @@ def test_the_verb_names_what_it_wrote(heapyard, tmp_path: Path, monkeypatch: pyt
     said = heapyard("export", str(record.path), "--dat", str(tmp_path / "out"))
     assert said.code == 0 and len(said.out.splitlines()) == 4 and all(Path(p).exists() for p in said.out.splitlines())
     assert heapyard("export", str(record.path), "--dat", str(tmp_path), "--csv").code == 2
+
+
+def test_a_suite_is_exported_as_a_whole(heapyard, two: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "family"
+    folder.mkdir()
+    head = '[study]\nmutator = "threadtest"\nallocators = ["glibc", "jemalloc"]\nblocks = 2\n'
+    for name in ("one", "two"):
+        (folder / f"{name}.toml").write_text(
+            f'{head}title = "family: {name}"\n{SHORT["threadtest"]}[factors]\nthreads = [1, 2]\n'
+        )
+    (folder / "zwei.toml").write_text(
+        f'{head}title = "family: zwei"\n{SHORT["threadtest"]}[factors]\nthreads = [1, 2]\nsize = [8, 16]\n'
+    )
+    heapyard("run", str(folder), "--no-html", real=True)
+    said = heapyard("export", "--suite", "family", "--dat", str(tmp_path / "out"))
+    assert said.code == 0, said.err
+    assert {"one", "two"} <= {p.name for p in (tmp_path / "out").iterdir()}
+    assert all(Path(line).exists() for line in said.out.splitlines()) and len(said.out.splitlines()) >= 8
+    assert heapyard("export", "--suite", "moon", "--dat", str(tmp_path)).code == 2
+    assert heapyard("export", "--suite", "family", "--csv").code == 2

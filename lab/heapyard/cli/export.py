@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--parquet", "format_", flag_value="parquet", help="Parquet, long form; needs -o.")
 @click.option("--pyperf", "format_", flag_value="pyperf", help="pyperf JSON of the counted trials.")
 @click.option("--dat", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="The scalloc artifact's files.")
+@click.option("--suite", metavar="NAME", help="With --dat: every experiment of the newest run of a folder, such as scalloc.")
 @click.option("--treatment", metavar="LABEL", help="With --pyperf: this treatment only, as pyperf compare_to wants it.")
 @click.option(
     "-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write there (default: standard output)."
@@ -30,6 +31,7 @@ def command(
     experiment: str,
     format_: str | None,
     dat: Path | None,
+    suite: str | None,
     treatment: str | None,
     file: Path | None,
     output: Path | None,
@@ -43,17 +45,16 @@ def command(
       heapyard export otter --csv > otter.csv
       heapyard export otter --parquet -o otter.parquet
       heapyard export otter --pyperf --treatment jemalloc -o jemalloc.json
-      heapyard export otter --dat data && gnuplot -e "data='data'" studies/plots/acdc.gp
+      heapyard export --suite scalloc --dat data
     """
     from ..store import load_record
 
     if dat is not None and (format_ or treatment or file):
         raise UsageError("--dat writes files of its own and goes with no other format")
+    if suite is not None and dat is None:
+        raise UsageError("--suite goes with --dat only")
     if dat is not None:
-        from ..store.export_dat import write_dat
-
-        for path in write_dat(load_record(experiment, output), dat):
-            click.echo(path)
+        _write_dat(dat, experiment, suite, output)
         return
     if format_ is None:
         raise UsageError("say which format: --csv, --jsonl, --parquet, --pyperf or --dat")
@@ -76,6 +77,26 @@ def command(
     else:
         with file.open("w", encoding="utf-8", newline="") as out:
             _write(record, format_, out, treatment)
+
+
+def _write_dat(folder: Path, experiment: str, suite: str | None, output: Path | None) -> None:
+    """The artifact's files of one experiment, or of all of a suite that have such a layout; their paths are printed."""
+    from ..model.errors import HeapyardError
+    from ..store import load_record
+    from ..store.export_dat import write_dat
+    from .consoles import remark
+    from .suite import newest_suite
+
+    for found in [experiment] if suite is None else [m.path for m in newest_suite(suite, output)]:
+        try:
+            written = write_dat(load_record(found, output), folder)
+        except HeapyardError as error:
+            if suite is None:
+                raise
+            remark(f"left out: {error.message}")
+            continue
+        for path in written:
+            click.echo(path)
 
 
 def _write(record: Record, format_: str, out: TextIO, treatment: str | None) -> None:

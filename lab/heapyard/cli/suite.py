@@ -82,6 +82,16 @@ def run_suite(folder: Path, members: list[Member], scale: str | None, manner: Ma
     return EXIT_OK
 
 
+def newest_suite(name: str, parent: Path | None) -> list[Listed]:
+    """The experiments of the newest suite whose name begins so; UsageError when there is none."""
+    from ..store import list_records
+
+    suites = [r for r in list_records(parent) if r.suite and f"{r.suite} ".startswith(f"{name} ")]
+    if not suites:
+        raise UsageError(f"no folder of studies '{name}' was run here", remedy=f"heapyard run studies/{name} does.")
+    return members_of(max(suites, key=lambda r: r.created).suite, parent)
+
+
 def members_of(suite: str, parent: Path | None) -> list[Listed]:
     """The experiments of a suite, in the order they were run."""
     from ..store import list_records
