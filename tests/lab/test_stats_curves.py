@@ -47,7 +47,7 @@ def test_intervals_of_curves_cover_the_truth() -> None:
 def at_two_sizes(eight: float, sixty_four: float) -> Observations:
     """One level of x at two sizes, with these values under every treatment; a figure over x that fixes no size."""
     levels = {f"m size={size}": {"size": size, "x": "1"} for size in ("8", "64")}
-    parts = [study(lambda level, treatment, value=value: value, levels=("1",), noise=0.0) for value in (eight, sixty_four)]
+    parts = [study(lambda *_, value=value: value, levels=("1",), noise=0.0) for value in (eight, sixty_four)]
     rows = tuple(
         replace(row, workload=workload, block=row.block + 100 * number)
         for number, (workload, part) in enumerate(zip(levels, parts, strict=True))
@@ -82,7 +82,8 @@ def test_nothing_measured_gives_no_points_and_one_block_no_bounds() -> None:
     whole = study(by_speed, figures=figures, rounds=1)
     points = only_figure(whole).points
     assert len(points) == 15 and all((p.mean.low, p.mean.high) == (0, float("inf")) for p in points)
-    everywhere = tuple(Failure(w, t, 1, 1, "signal", "crash") for w in whole.workloads for t in (*whole.treatments, CONTROL))
+    labels = (*whole.treatments, CONTROL)
+    everywhere = tuple(Failure(w, t, 1, 1, "signal", "crash") for w in whole.workloads for t in labels)
     failed = replace(whole, failures=everywhere)
     assert only_figure(failed).points == ()
     assert curves_of(replace(whole, figures=()), tables(whole)) == ()

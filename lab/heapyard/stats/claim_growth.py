@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.analysis import Interval
 from ..model.claim import Claim
 from ..model.figure import is_number
 from .block_model import ROUNDING, fit
-from .claim_part import Part, Selected
+from .claim_part import Part, Selected, shown
 from .quantiles import t_quantile
 
 Array = NDArray[np.float64]
@@ -29,6 +30,8 @@ CLOSE, FAR = 0.10, 0.25
 LEAST_GROWTH = 1.1  # over the whole range: less is no growth
 CLEARLY_WORSE = 10.0  # AICc units behind the best form: no support (Burnham and Anderson 2002, section 2.6)
 LEAST_LEVELS = 4
+_LARGEST = 1e100  # level: its square is a double
+_REACH = 300.0  # of logs about their mean: the ratio of any two means is a double
 
 _FORMS: dict[str, Callable[[Array], Array]] = {
     "constant": np.zeros_like,
@@ -48,7 +51,7 @@ def grows_like(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
     the response is shown not to grow. `constant` asks for closeness only. O(rounds^2 x levels).
     """
     levels, y, parts = selected.levels(treatment)
-    if len(y) < 2 or len(levels) < LEAST_LEVELS or not all(is_number(x) and 0 <= float(x) < math.inf for x in levels):
+    if len(y) < 2 or len(levels) < LEAST_LEVELS or not all(is_number(x) and 0 <= float(x) <= _LARGEST for x in levels):
         need = f"needs {LEAST_LEVELS} levels of {claim.over} that are numbers, and two rounds"
         return [*parts, Part("cannot tell", need)]
     n = np.array([float(level) for level in levels])
@@ -62,11 +65,12 @@ def grows_like(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
     close, far = CLOSE * share, FAR * share
     ranking = sorted((_aicc(f(n), y), form) for form, f in _FORMS.items())
     behind = next(a for a, form in ranking if form == claim.form) - ranking[0][0]
-    told = _told(claim, levels, off, grown, _slope(n, y, selected.confidence), ranking)
+    largest, least = float(off.farthest(one_sided).max()), float(off.nearest(corrected).max())
+    trend = f"{_slope(n, y, selected.confidence)}{_growth(growth, len(y), selected.confidence)}"
+    told = f"{trend} from {claim.over} {levels[0]} to {levels[-1]}; {_closeness(claim, levels, off, largest, ranking)}"
     weight = float(np.abs(off.value).max())
     if claim.form != "constant" and growth.high(corrected)[0] < math.log(LEAST_GROWTH):
         return [*parts, Part("does not hold", told, weight)]
-    largest, least = float(off.farthest(one_sided).max()), float(off.nearest(corrected).max())
     if least > far or (least > close and behind > CLEARLY_WORSE):
         return [*parts, Part("does not hold", told, weight)]
     grows = claim.form == "constant" or growth.low(one_sided)[0] > math.log(LEAST_GROWTH)
@@ -109,7 +113,7 @@ def _jackknife(statistic: Callable[[Array], Array], y: Array) -> _Estimate:
 def _deviation(f: Array, y: Array) -> Array:
     """Fitted form over level means, minus one."""
     logs = y.mean(axis=0)
-    means = np.exp(logs - logs.mean())  # of a common factor nothing depends; this one keeps them in range
+    means = np.exp(np.clip(logs - logs.mean(), -_REACH, _REACH))  # of a common factor nothing depends; this one keeps them in range
     design = np.stack([np.ones_like(f), f], axis=1) if f.any() else np.ones((len(f), 1))
     scaled = design / means[:, None]
     found, *_ = np.linalg.lstsq(scaled, np.ones_like(means), rcond=None)
@@ -137,16 +141,22 @@ def _slope(n: Array, y: Array, confidence: float) -> str:
     return f"log-log slope {middle:.2f} ({middle - half:.2f} to {middle + half:.2f}), "
 
 
-def _told(
-    claim: Claim, levels: list[str], off: _Estimate, grown: float, slope: str, ranking: list[tuple[float, str]]
+def _growth(growth: _Estimate, rounds: int, confidence: float) -> str:
+    """The ratio of the last level to the first with its t-interval, as `7.9 (7.5 to 8.3) times`."""
+    critical = t_quantile((1 + confidence) / 2, rounds - 1)
+    logs = (growth.value[0], growth.low(critical)[0], growth.high(critical)[0])
+    return f"{shown(Interval(*(math.exp(max(-700.0, min(float(x), 700.0))) for x in logs)))} times"
+
+
+def _closeness(
+    claim: Claim, levels: list[str], off: _Estimate, largest: float, ranking: list[tuple[float, str]]
 ) -> str:
+    """How far the claimed form is off, seen and allowed for, and its place by AICc."""
     worst = int(np.abs(off.value).argmax())
     (best, name), (second, runner_up) = ranking[:2]
     if name == claim.form:
         order = f"best by AICc, {second - best:.0f} ahead of {runner_up}"
     else:
         order = f"{next(a for a, form in ranking if form == claim.form) - best:.0f} behind {name} by AICc"
-    return (
-        f"{slope}{grown:.3g} times from {claim.over} {levels[0]} to {levels[-1]}; {claim.form} is off by at most "
-        f"{100 * abs(float(off.value[worst])):.1f} % (at {levels[worst]}) and {order}"
-    )
+    seen = f"{100 * abs(float(off.value[worst])):.1f} % (at {levels[worst]}"
+    return f"{claim.form} is off by up to {seen}; {100 * largest:.1f} % are possible) and {order}"

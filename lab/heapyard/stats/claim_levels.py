@@ -17,7 +17,7 @@ TOO_FEW = Part("cannot tell", "needs two levels, and two rounds in which it was 
 
 
 def flat_in(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
-    """Between any two levels the metric changes by less than the factor `bounds[1]`: an equivalence test of every pair."""
+    """Between any two levels the metric changes by less than the factor `bounds[1]`: equivalence tests of all pairs."""
     levels, y, parts = selected.levels(treatment)
     if len(y) < 2 or len(levels) < 2:
         return [*parts, TOO_FEW]
@@ -28,7 +28,8 @@ def flat_in(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
     pairs = [(i, j) for i in range(len(levels)) for j in range(i + 1, len(levels))]
     for i, j in pairs:
         found = contrasts.against(i, [j], family=len(pairs) * len(selected.treatments))[0]
-        told = f"{shown(found.pair)} times from {claim.over} {levels[i]} to {levels[j]}, claimed less than {high:g} times"
+        change = f"{shown(found.pair)} times from {claim.over} {levels[i]} to {levels[j]}"
+        told = f"{change}, claimed less than {high:g} times"
         size = abs(found.difference)
         if 1 / high < found.tost.low and found.tost.high < high:
             parts.append(Part("holds", told, -size))
@@ -44,9 +45,9 @@ def flat_in(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
 def monotone(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
     """A trend over the order of the levels in the claimed direction, and no step that is shown to go the other way.
 
-    The trend is the slope of the log response over the rank of the level, one per round, tested by t over rounds. A step
-    the other way counts where it is significant and not equivalent to none within the metric's margin. Refutation is
-    corrected for the steps and the trend of every treatment of the claim (Bonferroni).
+    The trend is the slope of the log response over the rank of the level, one per round, tested by t over rounds. A
+    step the other way counts where it is significant and not equivalent to none within the metric's margin. Refutation
+    is corrected for the steps and the trend of every treatment of the claim (Bonferroni).
     """
     levels, y, parts = selected.levels(treatment)
     rounds, count = y.shape
@@ -54,13 +55,14 @@ def monotone(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
         return [*parts, TOO_FEW]
     wanted = 1.0 if claim.direction == "rises" else -1.0
     family = count * len(selected.treatments)  # count - 1 steps and the trend
-    contrasts = Contrasts(wanted * y, range(count), confidence=selected.confidence)
+    contrasts = Contrasts(y, range(count), confidence=selected.confidence)
     for i in range(count - 1):
         step = contrasts.against(i, [i + 1], family=family)[0]
+        together, pair = step.simultaneous, step.pair
+        back = max(together.high, pair.high) < 1 if wanted > 0 else min(together.low, pair.low) > 1
         negligible = step.tost.low >= 1 / (1 + selected.margin) and step.tost.high <= 1 + selected.margin
-        if max(step.simultaneous.high, step.pair.high) < 1 and not negligible:
-            change = shown(step.pair if wanted > 0 else _inverted(step.pair))
-            told = f"{change} times from {claim.over} {levels[i]} to {levels[i + 1]}, against the claim"
+        if back and not negligible:
+            told = f"{shown(pair)} times from {claim.over} {levels[i]} to {levels[i + 1]}, against the claim"
             parts.append(Part("does not hold", told, abs(step.difference)))
     rank = np.arange(count) - (count - 1) / 2
     slopes = (y @ rank) / (rank @ rank)
@@ -82,9 +84,3 @@ def monotone(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
 
 def _half(error: float, probability: float, rounds: int) -> float:
     return t_quantile(probability, rounds - 1) * error if error > 0 else 0.0
-
-
-def _inverted(interval: Interval) -> Interval:
-    """Of the reciprocal; limits at 0 and infinity change places."""
-    low, high = interval.low, interval.high
-    return Interval(1 / interval.ratio, 1 / high if high > 0 else math.inf, 1 / low if low > 0 else math.inf)

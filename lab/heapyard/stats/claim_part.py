@@ -35,7 +35,7 @@ class Selected:
 
     `treatments` were measured somewhere, `absent` names the others with the reason. `gaps`: what else the claim speaks
     of that was not measured; it then cannot be shown to hold, but it can be refuted. `tables`: of the selected
-    workloads in their order. `at_level`: level of the claim's factor `over` -> its workloads; empty for claims without one.
+    workloads in their order. `at_level`: level of the claim's factor `over` -> its workloads; empty without a factor.
     """
 
     problem: str = ""

@@ -45,7 +45,7 @@ def within(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
 
 
 def ranks(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
-    """Among the best `places` of all treatments, or of itself and `than`, over the selected workloads, which count alike."""
+    """Among the best `places` of all treatments, or of the claim's own, over the selected workloads, counting alike."""
     everyone = dict.fromkeys(x for t in selected.tables for x in t.labels if x != selected.control)
     field = [x for x in everyone if not selected.rivals or x in (*selected.treatments, *selected.rivals)]
     labels = [x for x in field if all(x in table.labels for table in selected.tables)]
