@@ -113,7 +113,8 @@ def _jackknife(statistic: Callable[[Array], Array], y: Array) -> _Estimate:
 def _deviation(f: Array, y: Array) -> Array:
     """Fitted form over level means, minus one."""
     logs = y.mean(axis=0)
-    means = np.exp(np.clip(logs - logs.mean(), -_REACH, _REACH))  # of a common factor nothing depends; this one keeps them in range
+    # Relative errors do not depend on a common factor; without it the means stay within the range of doubles.
+    means = np.exp(np.clip(logs - logs.mean(), -_REACH, _REACH))
     design = np.stack([np.ones_like(f), f], axis=1) if f.any() else np.ones((len(f), 1))
     scaled = design / means[:, None]
     found, *_ = np.linalg.lstsq(scaled, np.ones_like(means), rcond=None)
