@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,19 @@ def test_trials_events_and_environment(heapyard, stored: Record) -> None:
     assert all(f" {t.id} " in rows for t in stored.trials)
     assert "treatment dropped: swift on one" in heapyard("show", "--events").out
     assert json.loads(heapyard("show", "--environment").out) == {"kernel": "6.1"}
+
+
+def test_a_verbose_answer_has_every_metric(heapyard, tmp_path: Path) -> None:
+    what, launch = experiment(blocks=4), FakeLaunch()
+
+    def counting(*given, **options):
+        done = launch(*given, **options)
+        return replace(done, metrics={**done.metrics, "minor_faults": 900.0})
+
+    with store.create(what, tmp_path / "results") as journal:
+        carry_out(what, journal, counting)
+    assert "minor faults" not in heapyard("show").out.lower()
+    assert "minor faults" in heapyard("show", "--verbose").out.lower()
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "pyperf"])

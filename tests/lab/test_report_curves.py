@@ -22,12 +22,13 @@ from heapyard.report.curve_axes import ASIDE, levels_axis, oversubscribed_from, 
 from heapyard.report.curve_tables import curve_table, curve_tables, heading, widest
 from heapyard.report.curve_units import Readable, readable
 from heapyard.report.edge_names import GAP, edge_places
-from heapyard.report.figure_curves import draw
+from heapyard.report.figure_curves import LONGEST, draw, shortened
 from heapyard.report.figure_parts import NARROW, WIDE
 from heapyard.report.html import render, svg
 from heapyard.report.json_answer import answer
 from heapyard.report.markdown import markdown
 from heapyard.report.terminal import print_answer
+from heapyard.report.workload_names import short_names
 
 NAMES = [f"allocator{i}" for i in range(12)]
 
@@ -82,6 +83,22 @@ def test_figures_stand_in_for_tables_by_workload_unless_all_is_wanted() -> None:
     assert by_program in printed(plain, plain_record) and by_program in markdown(plain, plain_record)
 
 
+@pytest.mark.parametrize(
+    ("workloads", "short", "factor"),
+    [
+        (["acdc threads=1", "acdc threads=16"], ["1", "16"], "threads"),
+        (["acdc size=8 threads=1", "acdc size=8 threads=2"], ["1", "2"], "threads"),
+        (["acdc size=8 threads=1", "acdc size=9 threads=2"], ["size=8 threads=1", "size=9 threads=2"], ""),
+        (["redis", "sqlite"], ["redis", "sqlite"], ""),
+        (["my program", "my other program"], ["my program", "my other program"], ""),
+        (["alone"], ["alone"], ""),
+        (["a =", "a x=2"], ["=", "x=2"], ""),
+    ],
+)
+def test_what_workloads_share_is_said_once(workloads: list[str], short: list[str], factor: str) -> None:
+    assert short_names(workloads) == (short, factor)
+
+
 @given(st.integers(20, 160), st.integers(1, 14), st.integers(1, 9))
 @settings(max_examples=25, deadline=None)
 def test_tables_of_figures_fit_any_terminal(width: int, allocators: int, programs: int) -> None:
@@ -109,7 +126,7 @@ def test_the_last_column_is_the_widest_half_of_an_interval() -> None:
 
 def test_half_an_interval_in_words() -> None:
     assert widest((0.01, 0.048)) == "4.8 %" and widest((25.0,)) == "> 999 %"
-    assert widest((0.01, math.inf)) == "" and widest((math.nan,)) == "" and widest((math.nan, 0.02)) == "2.0 %"
+    assert widest((0.01, math.inf)) == "?" and widest((math.nan,)) == "" and widest((math.nan, 0.02)) == "2.0 %"
 
 
 def test_one_block_and_no_measurement_are_told_from_an_interval() -> None:
@@ -121,7 +138,7 @@ def test_one_block_and_no_measurement_are_told_from_an_interval() -> None:
         "a": (("500", "one block"), ("0.00", "0.00 to 0.00")),
         "b": (("500", "100 or more"), ("", "")),
     }
-    assert widest(table.halves[0]) == "" and heading(table) == "t, ms; lower is better"
+    assert widest(table.halves[0]) == "?" and heading(table) == "t, ms; lower is better"
 
 
 @pytest.mark.parametrize(
@@ -176,6 +193,20 @@ def test_the_response_is_logarithmic_where_it_spans_much_and_begins_at_nought_ot
     assert (near.log, near.low) == (False, 0.0) and far.log and far.low < 1.0 and asked.log and not nought.log
 
 
+def test_ratios_that_lie_close_together_fill_the_height() -> None:
+    unit = Readable("", 1.0)
+    near = reach(made({"a": {"1": 1.0, "2": 0.9}}, relative=True), unit)
+    far = reach(made({"a": {"1": 1.0, "2": 4.0}}, relative=True), unit)
+    assert 0.8 < near.low < 0.9 and far.low == 0.0
+
+
+@pytest.mark.parametrize("how", [{}, {"log_y": True}])
+def test_the_name_of_the_band_has_room_above_every_curve(how: dict[str, bool]) -> None:
+    curves = made({"a": {"1": 3.0, "4": 5.0}}, share=0.0, **how)
+    ends = reach(curves, Readable("s", 1.0), 0.2)
+    assert ends.place(5.0, 100) < 80 < reach(curves, Readable("s", 1.0)).place(5.0, 100)
+
+
 def test_one_wild_interval_does_not_flatten_all_curves() -> None:
     calm = made({"a": {"1": 1.0, "2": 2.0}})
     wild = CurvePoint("b", "1", Interval(1.0, 0.001, 1000.0), 2, "w")
@@ -210,6 +241,13 @@ def test_a_dozen_curves_are_told_apart_without_colour() -> None:
     points = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")["encoding"]
     looks = list(zip(points["shape"]["scale"]["range"] * 2, points["color"]["scale"]["range"], strict=False))
     assert len(set(looks)) == 12 and looks[3][1] == "var(--ink)", "the baseline is drawn in ink"
+
+
+def test_long_names_keep_what_tells_variants_apart() -> None:
+    variants = ["hardened_malloc-light", "hardened_malloc", "jemalloc:narenas=1,lg_tcache_max=13", "short"]
+    for longest in LONGEST.values():
+        found = [shortened(name, longest) for name in variants]
+        assert len(set(found)) == 4 and max(map(len, found)) <= longest and found[3] == "short"
 
 
 def test_axes_name_unit_and_direction() -> None:

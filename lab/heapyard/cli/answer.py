@@ -15,9 +15,15 @@ REPORT_NAME = "report.html"
 
 
 def show_answer(
-    record: Record, analysis: Analysis, *, json: bool = False, html: bool = False, quiet: bool = False
+    record: Record,
+    analysis: Analysis,
+    *,
+    json: bool = False,
+    html: bool = False,
+    quiet: bool = False,
+    verbose: bool = False,
 ) -> None:
-    """Print the answer on standard output, as JSON if wanted.
+    """Print the answer on standard output, as JSON if wanted; `verbose` with every metric.
 
     `html` writes the report beside the record and says where.
     """
@@ -26,7 +32,7 @@ def show_answer(
     else:
         from ..report.terminal import print_answer
 
-        print_answer(answers(), analysis, record)
+        print_answer(answers(), analysis, record, verbose=verbose)
     if html:
         path = write_html(record.path / REPORT_NAME, analysis, record)
         if not quiet:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option("--events", is_flag=True, help="What happened on the way: repeated blocks, interruptions, the plan.")
 @click.option("--environment", is_flag=True, help="The machine, as it was when the experiment began.")
+@click.option("-v", "--verbose", is_flag=True, help="The answer with every metric, and by workload beside the figures.")
 @click.option("--json", "json_", is_flag=True, help="The answer as JSON.")
 @click.option("--markdown", is_flag=True, help="The answer as Markdown.")
 @click.option("--svg", is_flag=True, help="The answer as a picture of this terminal, in SVG.")
@@ -33,6 +34,7 @@ def command(
     trial: int | None,
     events: bool,
     environment: bool,
+    verbose: bool,
     json_: bool,
     markdown: bool,
     svg: bool,
@@ -48,9 +50,11 @@ def command(
     """
     from ..store import load_record
 
-    wanted = [trials, trial is not None, events, environment, json_, markdown, svg]
+    wanted = [trials, trial is not None, events, environment, verbose, json_, markdown, svg]
     if sum(wanted) > 1:
-        raise UsageError("give one of --trials, --trial, --events, --environment, --json, --markdown and --svg")
+        raise UsageError(
+            "give one of --trials, --trial, --events, --environment, --verbose, --json, --markdown and --svg"
+        )
     record = load_record(experiment, output)
     if trial is not None:
         _show_trial(record, trial)
@@ -62,10 +66,10 @@ def command(
     elif environment:
         click.echo(json.dumps(record.environment, indent=1, ensure_ascii=False))
     else:
-        _show_answer(record, json_, markdown, svg)
+        _show_answer(record, json_, markdown, svg, verbose)
 
 
-def _show_answer(record: Record, json_: bool, markdown: bool, svg: bool) -> None:
+def _show_answer(record: Record, json_: bool, markdown: bool, svg: bool, verbose: bool) -> None:
     from ..stats.analyse import analyse
     from .answer import show_answer
 
@@ -79,7 +83,7 @@ def _show_answer(record: Record, json_: bool, markdown: bool, svg: bool) -> None
 
         click.echo(terminal_svg(analysis, record), nl=False)
     else:
-        show_answer(record, analysis, json=json_)
+        show_answer(record, analysis, json=json_, verbose=verbose)
 
 
 def _show_trials(record: Record) -> None:

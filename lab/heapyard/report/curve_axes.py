@@ -63,6 +63,7 @@ def x_axis(curves: Curves, levels: Levels, shape: str) -> Spec:
             "labelExpr": f"{names}[indexof({json.dumps(places)}, datum.value)]",
             "grid": False,
             "labelOverlap": "greedy",
+            "labelSeparation": 5,
         },
     }
 
@@ -83,8 +84,11 @@ class Reach:
         return height * (inside - self.low) / (self.high - self.low)
 
 
-def reach(curves: Curves, unit: Readable) -> Reach:
-    """What the y axis covers: from nought, unless logarithmic; every mean, and every interval that is not wild."""
+def reach(curves: Curves, unit: Readable, headroom: float = 0.0) -> Reach:
+    """What the y axis covers: every mean and every interval that is not wild, and above them a share of the height.
+
+    It begins at nought unless it is logarithmic, or shows ratios that lie close together.
+    """
     values = [p.mean.ratio / unit.size for p in curves.points]
     ends = [p.mean.high / unit.size for p in curves.points if math.isfinite(p.mean.high)]
     least, most = min(values, default=0.0), max(values, default=1.0)
@@ -92,13 +96,20 @@ def reach(curves: Curves, unit: Readable) -> Reach:
         return Reach(0.0, 1.0, False)
     top = min(max([most, *ends]), WILD * most)
     if least > 0 and (curves.figure.log_y or most / least > SPREAD):
-        return Reach(least / 1.25, top * 1.15, True)
-    return Reach(0.0, top * 1.05, False)
+        low, high = least / 1.25, top * 1.15
+        return Reach(low, low * (high / low) ** (1 / (1 - headroom)), True)
+    low = least * 0.95 if curves.figure.relative and least > most / 2 else 0.0
+    return Reach(low, low + (top * 1.05 - low) / (1 - headroom), False)
 
 
-def y_axis(title: list[str], ends: Reach) -> Spec:
-    """The channel of the response; numbers as people write them, where Vega would write 1e+2."""
+def y_axis(title: tuple[str, str], ends: Reach, shape: str) -> Spec:
+    """The channel of the response; numbers as people write them, where Vega would write 1e+2.
+
+    The title stands beside the axis in two lines, or above it where the width is precious.
+    """
     axis: Spec = {"labelExpr": "format(datum.value, ',~r')", "tickCount": 6}
+    if shape == NARROW:
+        axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -36, "titleY": -22}
     scale: Spec = {"domain": [ends.low, ends.high], "nice": False, "zero": False}
     if ends.log:
         axis["values"], scale["type"] = _ticks(ends.low, ends.high), "log"

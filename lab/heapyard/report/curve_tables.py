@@ -63,11 +63,11 @@ def heading(table: CurveTable) -> str:
 
 
 def widest(halves: tuple[float, ...]) -> str:
-    """The widest half of some intervals: `4.8 %`; "" where one has no end or nothing was measured."""
+    """The widest half of some intervals: `4.8 %`; "?" where one has no end, "" where nothing was measured."""
     known = [half for half in halves if not math.isnan(half)]
-    if not known or math.isinf(max(known)):
+    if not known:
         return ""
-    return percent(max(known)) if max(known) < 9.995 else "> 999 %"
+    return "> 999 %" if 9.995 <= max(known) < math.inf else percent(max(known))
 
 
 def _number(point: CurvePoint | None, unit: Readable) -> Number:

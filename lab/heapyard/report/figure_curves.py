@@ -15,15 +15,16 @@ from ..model.metrics import Metric, metric_named
 from .curve_axes import Levels, Reach, levels_axis, oversubscribed_from, reach, x_axis, y_axis
 from .curve_units import Readable, readable
 from .edge_names import edge_places
-from .figure_parts import BAND, FAINT, FONT, INK, LETTER, WIDE, Row, Spec, described, fill
+from .figure_parts import BAND, FAINT, FONT, INK, LETTER, NARROW, WIDE, Row, Spec, described, fill
 from .words import direction_text
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 COLOURS = tuple(f"var(--series-{i})" for i in range(1, 11))  # the baseline is drawn in ink
-LONGEST = 26  # letters of a name at the right edge
-HEIGHT = {WIDE: 300, "narrow": 260}
-ROOM = {WIDE: 796, "narrow": 266}  # pixels for curves and names
-OVERSUBSCRIBED = ["more threads", "than processors"]
+LONGEST = {WIDE: 26, NARROW: 16}  # letters of a name at the right edge
+HEIGHT = {WIDE: 300, NARROW: 260}
+ROOM = {WIDE: 796, NARROW: 290}  # pixels for curves and names
+OVERSUBSCRIBED = {WIDE: ["more threads than processors"], NARROW: ["more threads", "than processors"]}
+LINE = FONT + 4  # pixels
 
 
 def draw(curves: Curves, baseline: str, shape: str) -> Spec:
@@ -31,16 +32,17 @@ def draw(curves: Curves, baseline: str, shape: str) -> Spec:
     metric = metric_named(curves.figure.metric)
     unit = readable(curves, metric)
     treatments = list(dict.fromkeys(p.treatment for p in curves.points))
-    longest = max((len(t) for t in treatments), default=0)
-    width = ROOM[shape] - round(min(longest, LONGEST) * LETTER) - 30
-    levels, ends = levels_axis(curves, len(treatments), width), reach(curves, unit)
+    names = {t: shortened(t, LONGEST[shape]) for t in treatments}
+    width = ROOM[shape] - round(max(map(len, names.values()), default=0) * LETTER) - 30
+    band = len(OVERSUBSCRIBED[shape]) * LINE / HEIGHT[shape] if oversubscribed_from(curves) else 0.0
+    levels, ends = levels_axis(curves, len(treatments), width), reach(curves, unit, band)
     rows = [_row(p, unit, levels, ends, treatments) for p in curves.points]
-    x, y = x_axis(curves, levels, shape), y_axis(axis_title(curves, metric, unit), ends)
+    x, y = x_axis(curves, levels, shape), y_axis(axis_title(curves, metric, unit), ends, shape)
     looks = _looks(treatments, baseline)
     layer = [
-        *_oversubscribed(curves, levels, x),
+        *_oversubscribed(curves, levels, x, OVERSUBSCRIBED[shape]),
         *_marks(x, y, looks, baseline),
-        *_names(_labels(rows, treatments, ends, HEIGHT[shape]), looks),
+        *_names(_labels(rows, names, ends, HEIGHT[shape]), looks),
     ]
     return fill(described(width=width, height=HEIGHT[shape], padding=4, layer=layer), rows)
 
@@ -85,14 +87,13 @@ def _looks(treatments: Sequence[str], baseline: str) -> tuple[Spec, Spec]:
     )
 
 
-def _oversubscribed(curves: Curves, levels: Levels, x: Spec) -> list[Spec]:
-    """A band over the levels at which more threads ran than there are processors."""
+def _oversubscribed(curves: Curves, levels: Levels, x: Spec, label: list[str]) -> list[Spec]:
+    """A band with its name over the levels at which more threads ran than there are processors."""
     first = oversubscribed_from(curves)
     if first is None:
         return []
     before = [place for place in levels.places.values() if place < levels.places[first]]
     start = (max(before) + levels.places[first]) / 2 if before else 0.0
-    label = OVERSUBSCRIBED if levels.width - start < 180 else [" ".join(OVERSUBSCRIBED)]
     data = {"values": [{"start": start, "end": levels.width, "text": label}]}
     words: Spec = {"type": "text", "align": "left", "baseline": "top", "dx": 6, "dy": 4, "color": FAINT, "fontSize": FONT}
     return [
@@ -109,15 +110,23 @@ def _oversubscribed(curves: Curves, levels: Levels, x: Spec) -> list[Spec]:
     ]
 
 
-def _labels(rows: Sequence[Row], treatments: Sequence[str], ends: Reach, height: int) -> list[Row]:
+def shortened(name: str, longest: int) -> str:
+    """A name of at most so many letters; beginning and end stay, since variants differ at the end."""
+    if len(name) <= longest:
+        return name
+    end = longest // 3
+    return f"{name[: longest - end - 1]}…{name[-end:]}"
+
+
+def _labels(rows: Sequence[Row], names: dict[str, str], ends: Reach, height: int) -> list[Row]:
     last: dict[str, Row] = {}
     for row in rows:
         if row["treatment"] not in last or row["x"] > last[row["treatment"]]["x"]:
             last[row["treatment"]] = row
-    places = edge_places([ends.place(last[t]["y"], height) for t in treatments], height)
+    places = edge_places([ends.place(last[t]["y"], height) for t in names], height)
     return [
-        {"name": t if len(t) <= LONGEST else f"{t[: LONGEST - 1]}…", "treatment": t, "py": height - place}
-        for t, place in zip(treatments, places, strict=True)
+        {"name": name, "treatment": t, "py": height - place}
+        for (t, name), place in zip(names.items(), places, strict=True)
     ]
 
 
@@ -135,9 +144,9 @@ def _names(labels: Sequence[Row], looks: tuple[Spec, Spec]) -> list[Spec]:
     ]
 
 
-def axis_title(curves: Curves, metric: Metric, unit: Readable) -> list[str]:
+def axis_title(curves: Curves, metric: Metric, unit: Readable) -> tuple[str, str]:
     """Two lines: `allocation time`, `(ms; lower is better)`."""
     figure = curves.figure
     title = figure.y_title or (f"{metric.title}, ratio to the baseline" if figure.relative else metric.title)
     inside = "; ".join(part for part in (unit.name, direction_text(metric)) if part)
-    return [title, f"({inside})"]
+    return title, f"({inside})"

@@ -23,6 +23,7 @@ from .standings import shown_metrics, standings
 from .terminal_tables import anova_table, cell_table, figure_tables, grids, overall_table
 from .verdict import verdict
 from .words import direction_text, percent, plain, sentence
+from .workload_names import short_names
 
 WIDEST_TEXT = 100  # columns of running text: longer lines are hard to read
 KEY = "+ better   - worse   = same within the margin   ? undecided   * not distinguishable from the best"
@@ -96,10 +97,12 @@ def _several(console: Console, analysis: Analysis, metrics: tuple[str, ...], *, 
 
 def _grid(console: Console, analysis: Analysis, cells: list[Cell], order: list[str]) -> None:
     metric = metric_named(cells[0].metric)
-    tables, what = grids(cells, order, analysis.baseline, console.width)
+    titles, factor = short_names([c.workload for c in cells])
+    tables, what = grids(cells, titles, order, analysis.baseline, console.width)
     _heading(
         console,
-        f"{sentence(metric.title)} by {analysis.workload_noun}, ratio to {analysis.baseline}{what}; {direction_text(metric)}",
+        f"{sentence(metric.title)} by {factor or analysis.workload_noun}, ratio to {analysis.baseline}{what}; "
+        f"{direction_text(metric)}",
     )
     for table in tables:
         console.print(table)
@@ -114,7 +117,8 @@ def _curves(console: Console, analysis: Analysis) -> None:
         if numbers.note:
             _paragraph(console, numbers.note, "dim")
     if any(c.points for c in analysis.curves):
-        _paragraph(console, "Geometric means; ± is half of the widest 95 % interval of the row, in percent of the mean.", "dim")
+        about = "Geometric means; ± is half of the widest 95 % interval of the row, in percent of the mean; ? is one block."
+        _paragraph(console, about, "dim")
 
 
 def _claims(console: Console, analysis: Analysis) -> None:

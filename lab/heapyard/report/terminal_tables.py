@@ -127,10 +127,12 @@ class _Form:
 
 
 def _half(c: Comparison) -> str:
-    """`0.91±1.2%`: the ratio and half of its interval in percent of it."""
+    """`0.91±1.2%`: the ratio and half of its interval in percent of it; `6.34±>10x` where that says nothing."""
     if not bounded(c.interval):
         return _bare(c)
     half = (c.interval.high - c.interval.low) / 2 / c.interval.ratio
+    if half >= 9.995:
+        return f"{_bare(c)}±>10x"
     return f"{_bare(c)}±{half * 100:.1f}%" if half < 0.0995 else f"{_bare(c)}±{half * 100:.0f}%"
 
 
@@ -145,39 +147,40 @@ _FORMS = (
 )
 
 
-def grids(cells: Sequence[Cell], order: Sequence[str], baseline: str, width: int) -> tuple[list[Table], str]:
-    """Allocators down, programs across, and what the heading says: with intervals where they fit, else ratios alone.
-
-    If even those are too wide for one table there are several of about equal size.
+def grids(
+    cells: Sequence[Cell], titles: Sequence[str], order: Sequence[str], baseline: str, width: int
+) -> tuple[list[Table], str]:
+    """Allocators down, programs across under `titles`, and what the heading says: with intervals where they fit, else
+    ratios alone. If even those are too wide for one table there are several of about equal size.
     """
+    columns = list(zip(cells, titles, strict=True))
     names = _name_width(order, width, width // 2)
-    form = next((f for f in _FORMS if names + sum(_column(c, f) + 1 for c in cells) <= width), _FORMS[-1])
-    left = width - sum(_column(c, form) + 1 for c in cells)
-    names = min(names, left) if left >= LEAST_NAME else names
-    each = max(1, (width - names) // (max(_column(c, form) for c in cells) + 1))
-    count = -(-len(cells) // each)
-    size = -(-len(cells) // count)
-    if names + sum(_column(c, form) + 1 for c in cells) <= width:
-        size = len(cells)
-    parts = [cells[i : i + size] for i in range(0, len(cells), size)]
+    form = next((f for f in _FORMS if names + sum(_column(title, f) + 1 for title in titles) <= width), _FORMS[-1])
+    taken = sum(_column(title, form) + 1 for title in titles)
+    names = min(names, width - taken) if width - taken >= LEAST_NAME else names
+    each = max(1, (width - names) // (max(_column(title, form) for title in titles) + 1))
+    size = len(columns) if names + taken <= width else -(-len(columns) // -(-len(columns) // each))
+    parts = [columns[i : i + size] for i in range(0, len(columns), size)]
     return [_grid(part, order, baseline, names, form) for part in parts], form.heading
 
 
-def _column(cell: Cell, form: _Form) -> int:
-    return max(form.width, min(len(cell.workload), 9))
+def _column(title: str, form: _Form) -> int:
+    return max(form.width, min(len(title), 9))
 
 
-def _grid(cells: Sequence[Cell], order: Sequence[str], baseline: str, names: int, form: _Form) -> Table:
+def _grid(
+    columns: Sequence[tuple[Cell, str]], order: Sequence[str], baseline: str, names: int, form: _Form
+) -> Table:
     table = Table(box=None, show_header=True, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("", width=names - 1, no_wrap=True, overflow="ellipsis")
-    for cell in cells:
-        width = _column(cell, form)
-        table.add_column(Text(plain(cell.workload).rjust(width)), width=width, no_wrap=True, overflow="ellipsis")
+    for _, title in columns:
+        width = _column(title, form)
+        table.add_column(Text(plain(title).rjust(width)), width=width, no_wrap=True, overflow="ellipsis")
     for treatment in order:
         # Padded here: a table that justifies to the right would drop the blank where a mark has no star.
-        row = [_entry(cell, treatment, form) for cell in cells]
-        for text, cell in zip(row, cells, strict=True):
-            text.pad_left(max(0, _column(cell, form) - len(text)))
+        row = [_entry(cell, treatment, form) for cell, _ in columns]
+        for text, (_, title) in zip(row, columns, strict=True):
+            text.pad_left(max(0, _column(title, form) - len(text)))
         table.add_row(Text(plain(treatment), style="bold" if treatment == baseline else ""), *row)
     return table
 
