@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.analysis import Analysis
-from ..model.errors import HeapyardError
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
 from . import anova_words, claims, curve_section, figure_forest, figure_scatter, figure_trials, page_data, page_tables
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
+from .page_file import write_page
 from .standings import shown_metrics, standings
 from .verdict import verdict
 from .words import VERDICT_SIGNS, VERDICT_WORDS, direction_text, interval_text, percent, sentence
@@ -31,14 +31,7 @@ def write_report(path: Path, analysis: Analysis, record: Record, *, series: page
     HeapyardError when it cannot be written. The file is complete or absent. About 3 s, and 1.0 to 1.6 MB, most of it
     the script that draws.
     """
-    text = render(analysis, record, series=series)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise HeapyardError(f"{path}: the report cannot be written ({error.strerror})") from None
+    write_page(path, render(analysis, record, series=series))
 
 
 def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries | None = None) -> str:

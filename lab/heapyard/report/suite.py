@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..model.analysis import Analysis
-from ..model.errors import HeapyardError
 from ..model.record import Record
 from .claims import tally
 from .curve_section import drawn
 from .html import svg, templates
+from .page_file import write_page
 from .verdict import verdict
 
 
@@ -34,10 +34,4 @@ def write_suite(path: Path, title: str, studies: Sequence[tuple[Analysis, Record
             for number, (analysis, record) in enumerate(studies)
         ],
     )
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise HeapyardError(f"{path}: the page cannot be written ({error.strerror})") from None
+    write_page(path, text)
