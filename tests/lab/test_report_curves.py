@@ -253,6 +253,7 @@ def test_long_names_keep_what_tells_variants_apart() -> None:
 def test_axes_name_unit_and_direction() -> None:
     picture = svg(draw(made({"a": {"1": 0.002, "2": 0.004}}), "a", WIDE), "x")
     assert "(ms; lower is better)" in picture and ">threads<" in picture and ">1<" in picture and ">2<" in picture
+    assert "(s, log scale; lower is better)" in svg(draw(made({"a": {"1": 0.01, "2": 9.0}}), "a", NARROW), "x")
 
 
 def test_names_that_would_be_code_are_words() -> None:

@@ -37,7 +37,7 @@ def draw(curves: Curves, baseline: str, shape: str) -> Spec:
     band = len(OVERSUBSCRIBED[shape]) * LINE / HEIGHT[shape] if oversubscribed_from(curves) else 0.0
     levels, ends = levels_axis(curves, len(treatments), width), reach(curves, unit, band)
     rows = [_row(p, unit, levels, ends, treatments) for p in curves.points]
-    x, y = x_axis(curves, levels, shape), y_axis(axis_title(curves, metric, unit), ends, shape)
+    x, y = x_axis(curves, levels, shape), y_axis(axis_title(curves, metric, unit, ends), ends, shape)
     looks = _looks(treatments, baseline)
     layer = [
         *_oversubscribed(curves, levels, x, OVERSUBSCRIBED[shape]),
@@ -144,9 +144,10 @@ def _names(labels: Sequence[Row], looks: tuple[Spec, Spec]) -> list[Spec]:
     ]
 
 
-def axis_title(curves: Curves, metric: Metric, unit: Readable) -> tuple[str, str]:
-    """Two lines: `allocation time`, `(ms; lower is better)`."""
+def axis_title(curves: Curves, metric: Metric, unit: Readable, ends: Reach) -> tuple[str, str]:
+    """Two lines: `allocation time`, `(ms, log scale; lower is better)`."""
     figure = curves.figure
     title = figure.y_title or (f"{metric.title}, ratio to the baseline" if figure.relative else metric.title)
-    inside = "; ".join(part for part in (unit.name, direction_text(metric)) if part)
+    scale = ", ".join(part for part in (unit.name, "log scale" if ends.log else "") if part)
+    inside = "; ".join(part for part in (scale, direction_text(metric)) if part)
     return title, f"({inside})"
