@@ -40,6 +40,14 @@ def test_the_scoreboard_is_that_of_the_newest_experiments(heapyard, two: list[st
     assert len(named) == 1 and named[0]["study"] == every[0]["study"]
 
 
+def test_an_interrupted_run_does_not_hide_a_finished_one(heapyard, two: list[str], tmp_path: Path) -> None:
+    run(heapyard, tmp_path / "s", two, "one", FakeLaunch(ratios={"copy": 0.5}, noise=0.001))
+    cut = heapyard("run", str(tmp_path / "s" / "one.toml"), "--scale", "large", "--no-html", launch=FakeLaunch(stop_after=3))
+    assert cut.code == 130
+    assert heapyard("claims").out.startswith("1 study: 1 of 1 claim holds here.")
+    assert len(json.loads(heapyard("claims", "--all", "--json").out)) == 2
+
+
 def test_without_claims_it_says_how_to_get_some(heapyard, tmp_path: Path) -> None:
     said = heapyard("claims")
     assert said.code == 0 and said.out == "" and "heapyard run studies/acdc" in said.err

@@ -243,6 +243,13 @@ def test_a_dozen_curves_are_told_apart_without_colour() -> None:
     assert len(set(looks)) == 12 and looks[3][1] == "var(--ink)", "the baseline is drawn in ink"
 
 
+@pytest.mark.parametrize("shape", [WIDE, NARROW])
+def test_a_figure_of_very_many_curves_grows_until_its_names_fit(shape: str) -> None:
+    spec = draw(made({f"a{i}": {"1": 1.0, "2": 1.0 + i / 1000} for i in range(40)}), "a0", shape)
+    places = [row["py"] for layer in spec["layer"] for row in layer.get("data", {}).get("values", [])]
+    assert len(places) == 80 and min(places) >= 0 and max(places) <= spec["height"]
+
+
 def test_long_names_keep_what_tells_variants_apart() -> None:
     variants = ["hardened_malloc-light", "hardened_malloc", "jemalloc:narenas=1,lg_tcache_max=13", "short"]
     for longest in LONGEST.values():

@@ -14,6 +14,7 @@ from .consoles import answers, remark
 if TYPE_CHECKING:
     from ..model.claim import Judgement
     from ..model.record import Record
+    from ..store.records import Listed
 
 
 @click.command()
@@ -49,22 +50,28 @@ def command(experiments: tuple[str, ...], all_: bool, json_: bool, output: Path 
 
 
 def _records(names: tuple[str, ...], all_: bool, output: Path | None) -> list[Record]:
-    """The named experiments, or those that are stored, oldest first; unreadable ones are told and left out."""
+    """The named experiments, or those that are stored, oldest first; unreadable ones are told and left out.
+
+    Of a study that was run several times the newest that came to its end counts, else the newest.
+    """
     from ..model.errors import HeapyardError
     from ..store import list_records, load_record
 
     if names:
         return [load_record(name, output) for name in names]
-    titles, found = set[str](), []
-    for listed in list_records(output):
-        if listed.problem or (listed.title in titles and not all_):
-            continue
-        titles.add(listed.title)
+    stored = [listed for listed in list_records(output) if not listed.problem]
+    chosen: dict[str, Listed] = {}
+    for listed in stored:  # the newest first
+        known = chosen.get(listed.title)
+        if known is None or (known.status != "finished" and listed.status == "finished"):
+            chosen[listed.title] = listed
+    found = []
+    for listed in reversed(stored if all_ else [one for one in stored if chosen[one.title] is one]):
         try:
             found.append(load_record(listed.path))
         except HeapyardError as error:
             remark(error.message)
-    return found[::-1]
+    return found
 
 
 def _as_object(record: Record, judgements: tuple[Judgement, ...]) -> dict[str, object]:

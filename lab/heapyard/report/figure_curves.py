@@ -14,14 +14,14 @@ from ..model.analysis import CurvePoint, Curves
 from ..model.metrics import Metric, metric_named
 from .curve_axes import Levels, Reach, levels_axis, oversubscribed_from, reach, x_axis, y_axis
 from .curve_units import Readable, readable
-from .edge_names import edge_places
+from .edge_names import GAP, edge_places
 from .figure_parts import BAND, FAINT, FONT, INK, LETTER, NARROW, WIDE, Row, Spec, described, fill
 from .words import direction_text
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 COLOURS = tuple(f"var(--series-{i})" for i in range(1, 11))  # the baseline is drawn in ink
 LONGEST = {WIDE: 26, NARROW: 16}  # letters of a name at the right edge
-HEIGHT = {WIDE: 300, NARROW: 260}
+HEIGHT = {WIDE: 300, NARROW: 260}  # pixels, more where the names need it
 ROOM = {WIDE: 796, NARROW: 290}  # pixels for curves and names
 OVERSUBSCRIBED = {WIDE: ["more threads than processors"], NARROW: ["more threads", "than processors"]}
 LINE = FONT + 4  # pixels
@@ -34,7 +34,8 @@ def draw(curves: Curves, baseline: str, shape: str) -> Spec:
     treatments = list(dict.fromkeys(p.treatment for p in curves.points))
     names = {t: shortened(t, LONGEST[shape]) for t in treatments}
     width = ROOM[shape] - round(max(map(len, names.values()), default=0) * LETTER) - 30
-    band = len(OVERSUBSCRIBED[shape]) * LINE / HEIGHT[shape] if oversubscribed_from(curves) else 0.0
+    height = max(HEIGHT[shape], round(len(names) * GAP))
+    band = len(OVERSUBSCRIBED[shape]) * LINE / height if oversubscribed_from(curves) else 0.0
     levels, ends = levels_axis(curves, len(treatments), width), reach(curves, unit, band)
     rows = [_row(p, unit, levels, ends, treatments) for p in curves.points]
     x, y = x_axis(curves, levels, shape), y_axis(axis_title(curves, metric, unit, ends), ends, shape)
@@ -42,9 +43,9 @@ def draw(curves: Curves, baseline: str, shape: str) -> Spec:
     layer = [
         *_oversubscribed(curves, levels, x, OVERSUBSCRIBED[shape]),
         *_marks(x, y, looks, baseline),
-        *_names(_labels(rows, names, ends, HEIGHT[shape]), looks),
+        *_names(_labels(rows, names, ends, height), looks),
     ]
-    return fill(described(width=width, height=HEIGHT[shape], padding=4, layer=layer), rows)
+    return fill(described(width=width, height=height, padding=4, layer=layer), rows)
 
 
 def _row(point: CurvePoint, unit: Readable, levels: Levels, ends: Reach, treatments: Sequence[str]) -> Row:
