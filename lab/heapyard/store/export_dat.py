@@ -129,13 +129,20 @@ def _three_columns(
     if not rows:
         return
     lines = [
-        f"#Created at: {record.created} on Linux {record.environment.get('kernel', 'unknown')}",
+        f"#Created at: {record.created} on {_machine(record)}",
         f"#Average on {_runs(rows)} runs. ACDC Options: {view.options}",
         f"#x({view.factor})\taverage\tstddev\t{unit}",
         "",
         *(f"{level}\t{mean(values):.9g}\t{_sd(values):.9g}" for level, values in rows),
     ]
     yield _written(view.place / name, lines)
+
+
+def _machine(record: Record) -> str:
+    """Processor and kernel; its name stays with its owner."""
+    cpu = record.environment.get("cpu")
+    model = cpu.get("model") if isinstance(cpu, dict) else None
+    return f"{model or 'an unknown processor'}, Linux {record.environment.get('kernel', 'unknown')}"
 
 
 def _other_files(record: Record, view: _View, treatment: str, levels: Levels) -> Iterator[Path]:
@@ -145,7 +152,7 @@ def _other_files(record: Record, view: _View, treatment: str, levels: Levels) ->
     rows = [(level, those) for level, those in rows if those]
     if not rows:
         return
-    head = [f"# {view.options}", f"# recorded at: {record.created}"]
+    head = [f"# {view.options}", f"# recorded at: {record.created} on {_machine(record)}"]
     averaged = [f"# repetitions: {_runs(rows)}", f"# {view.factor},{word},sd,rss_kb,sd_rss_kb; {word} in {unit}"]
     raw = []
     for level, those in rows:
