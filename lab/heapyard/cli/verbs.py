@@ -12,6 +12,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("heapyard.cli.show", "Show an experiment's answer, or the trials behind a number."),
     "report": ("heapyard.cli.report", "Write an experiment's HTML report."),
     "claims": ("heapyard.cli.claims", "Hold what the literature says against what was measured here."),
+    "history": ("heapyard.cli.history", "Follow a study over time, and say where it changed."),
     "diff": ("heapyard.cli.diff", "Say what changed between two experiments."),
     "gate": ("heapyard.cli.gate", "Fail if something is worse by more than a limit: an exit code for a pipeline."),
     "export": ("heapyard.cli.export", "Write an experiment's data as CSV, JSON Lines, Parquet, pyperf JSON or for gnuplot."),
