@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def command(experiments: tuple[str, ...], all_: bool, json_: bool, output: Path | None) -> None:
     """Hold what the literature says against what was measured here.
 
-    Claims stand in study files. Each holds, does not hold, or cannot be told on this machine, with the evidence. Without
-    names: the newest experiment of every study that was run.
+    Claims stand in study files. Each holds, does not hold, or cannot be told on this machine, with the evidence.
+    Without names: the newest finished experiment of every study that was run.
 
     \b
     Examples:

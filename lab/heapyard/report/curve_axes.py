@@ -1,4 +1,4 @@
-"""The axes of a study's figure: where levels stand, how treatments step aside there, and how far the response reaches."""
+"""The axes of a study's figure: where levels stand, how treatments step aside there, how far the response reaches."""
 
 from __future__ import annotations
 

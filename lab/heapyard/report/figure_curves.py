@@ -1,7 +1,7 @@
 """A study's figures: a response over the levels of a factor, a curve per treatment, as the papers draw them.
 
-Curves are told apart by shape, by colour and by their names at the right edge. Bars are intervals; treatments step aside
-from each other at a level, so that bars do not cover each other.
+Curves are told apart by shape, by colour and by their names at the right edge. Bars are intervals; treatments step
+aside from each other at a level, so that bars do not cover each other.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _oversubscribed(curves: Curves, levels: Levels, x: Spec, label: list[str]) -
     before = [place for place in levels.places.values() if place < levels.places[first]]
     start = (max(before) + levels.places[first]) / 2 if before else 0.0
     data = {"values": [{"start": start, "end": levels.width, "text": label}]}
-    words: Spec = {"type": "text", "align": "left", "baseline": "top", "dx": 6, "dy": 4, "color": FAINT, "fontSize": FONT}
+    words: Spec = {"type": "text", "align": "left", "baseline": "top", "dx": 6, "dy": 4, "color": FAINT}
     return [
         {
             "data": data,

@@ -117,8 +117,8 @@ def _curves(console: Console, analysis: Analysis) -> None:
         if numbers.note:
             _paragraph(console, numbers.note, "dim")
     if any(c.points for c in analysis.curves):
-        about = "Geometric means; ± is half of the widest 95 % interval of the row, in percent of the mean; ? is one block."
-        _paragraph(console, about, "dim")
+        about = "± is half of the widest 95 % interval of the row, in percent of the mean; ? is one block."
+        _paragraph(console, f"Geometric means; {about}", "dim")
 
 
 def _claims(console: Console, analysis: Analysis) -> None:

@@ -1,7 +1,7 @@
 """Exports in the layouts of the scalloc artifact (its manual, Listings 1 and 2), which scripts of others read.
 
-ACDC: per allocator one file for each of access, alloc, free, combined (malloc and free) and memcons; tab-separated level,
-mean, sample standard deviation; cycles of the processor's counter and kilobytes. Other mutators: `ALLOCATOR.dat`,
+ACDC: per allocator one file for each of access, alloc, free, combined (malloc and free) and memcons; tab-separated
+level, mean, sample standard deviation; cycles of the processor's counter and kilobytes. Other mutators: `ALLOCATOR.dat`,
 comma-separated threads, mean, standard deviation, mean and standard deviation of resident kilobytes, and
 `ALLOCATOR-raw.dat` with one line per trial. The heading of a file names its units; the deviation of one run is NaN.
 """
@@ -35,7 +35,7 @@ Levels = list[tuple[str, list[TrialRecord]]]  # in the order of the x column
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One x column: the factor, where the others are held, the folder, and the mutator's options that all rows share."""
+    """One x column: the factor, where the others are held, the folder, and the options that all rows share."""
 
     factor: str
     at: dict[str, str]
@@ -47,8 +47,8 @@ def write_dat(record: Record, folder: Path) -> list[Path]:
     """Write the files of one experiment below `folder`; what was written. O(trials).
 
     One set of files for each factor that the study's figures stand over; without figures for the one that varies.
-    HeapyardError when the experiment is not one of a mutator, no factor can be the x column, or nothing counted. OSError
-    when it cannot be written.
+    HeapyardError when the experiment is not one of a mutator, no factor can be the x column, or nothing counted.
+    OSError when it cannot be written.
     """
     if not all(p.mutator for p in record.experiment.programs):
         raise HeapyardError(f"{record.id}: the artifact's layouts are for studies of a mutator")
