@@ -41,6 +41,10 @@ class MemorySampler {
   double average() const { return average(rss_integral_); }        // bytes, base included
   double live_average() const { return average(live_integral_); }  // bytes
   std::uint64_t live_peak() const { return live_peak_; }
+  // Peak of the heap as a multiple of the peak of what the workload held, by the looks.
+  double blowup() const {
+    return static_cast<double>(peak_ > base_ ? peak_ - base_ : 0) / static_cast<double>(live_peak_);
+  }
   bool tracks_live() const { return source_.live != nullptr; }
   std::uint64_t looks() const { return looks_; }
   std::span<const std::uint64_t> times_us() const { return {times_us_, stored_}; }

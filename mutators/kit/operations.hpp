@@ -97,6 +97,11 @@ class Operations {
     });
     return allocated(Call::kAligned, block, size, object);
   }
+  // The same by C's own function, which wants whole multiples: `size` is one of `alignment`.
+  void* allocate_multiple(std::uint64_t alignment, std::uint64_t size, std::uint64_t object) {
+    void* const block = observer_.around(Call::kAligned, [&] { return std::aligned_alloc(alignment, size); });
+    return allocated(Call::kAligned, block, size, object);
+  }
   // Cache lines that no other object shares. It counts, and is logged, as what was asked for: the same work as unpadded.
   void* allocate_padded(std::uint64_t size, std::uint64_t object) {
     void* const block = observer_.around(Call::kAligned, [&] {

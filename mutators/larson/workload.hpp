@@ -8,12 +8,11 @@
 // Cost O(generations x rounds x chunks) calls a thread. Bookkeeping: 8 bytes per slot.
 #pragma once
 
-#include <pthread.h>
-
 #include <cstdint>
 #include <utility>
 
 #include "../kit/session.hpp"
+#include "../kit/successors.hpp"
 
 namespace heapyard::larson {
 
@@ -29,14 +28,11 @@ struct Options {
 
 inline constexpr std::uint64_t kWarmUpStream = std::uint64_t{1} << 32;  // a stream of random numbers no worker has
 inline constexpr std::uint64_t kWarmUpReplacements = 4;                 // per slot
-inline constexpr std::size_t kStack = 256 << 10;
 
 class Workload {
  public:
   Workload(const Options& options, kit::Session& session) : options_(options), session_(session) {
     for (std::size_t i = 0; i < session.threads(); ++i) session.worker(i).make_table<void*>(chunks());
-    pthread_attr_init(&attributes_);
-    pthread_attr_setstacksize(&attributes_, kStack);
   }
 
   template <class Operations>
@@ -56,13 +52,9 @@ class Workload {
   void measured(kit::Worker& worker, Operations& heap) {
     const std::uint64_t seconds = static_cast<std::uint64_t>(options_.seconds);
     const std::uint64_t deadline = seconds ? kit::monotonic_ns() + seconds * 1'000'000'000u : 0;
-    Life<Operations> life{this, &worker, &heap, deadline, false};
-    for (std::int64_t made = 0; deadline ? !life.late : made < options_.generations; ++made) {
-      pthread_t thread;
-      if (pthread_create(&thread, &attributes_, live<Operations>, &life) != 0)
-        kit::fatal(kit::kExitMachine, "cannot start generation ", made, " of thread ", worker.index);
-      pthread_join(thread, nullptr);
-    }
+    bool late = false;
+    for (std::int64_t made = 0; deadline ? !late : made < options_.generations; ++made)
+      successors_.run(worker, [&] { late = live(worker, heap, deadline); });
   }
 
   // What an object holds is looked at here, off the clock.
@@ -76,33 +68,23 @@ class Workload {
   }
 
  private:
-  // One thread of a chain, and what it passes on.
-  template <class Operations>
-  struct Life {
-    Workload* workload;
-    kit::Worker* worker;
-    Operations* heap;
-    std::uint64_t deadline;  // ns; 0: none
-    bool late;
-  };
-
   static constexpr std::uint64_t kStepsPerLook = 256;  // at the clock, when there is a deadline
 
+  // One thread of a chain; whether it has met the deadline (ns; 0: none).
   template <class Operations>
-  static void* live(void* argument) {
-    auto& [workload, worker, heap, deadline, late] = *static_cast<Life<Operations>*>(argument);
-    const std::uint64_t chunks = workload->chunks();
-    const std::uint64_t first = worker->index * chunks;
-    const std::uint64_t steps = static_cast<std::uint64_t>(workload->options_.rounds) * chunks;
-    void** const slots = worker->template table<void*>();
-    kit::Random random = worker->random;
+  bool live(kit::Worker& worker, Operations& heap, std::uint64_t deadline) {
+    const std::uint64_t first = worker.index * chunks();
+    const std::uint64_t steps = static_cast<std::uint64_t>(options_.rounds) * chunks();
+    void** const slots = worker.table<void*>();
+    kit::Random random = worker.random;
+    bool late = false;
     for (std::uint64_t step = 0; step < steps && !late; ++step) {
-      const std::uint64_t chunk = random.below(chunks);
-      workload->replace(*heap, random, slots[chunk], first + chunk);
+      const std::uint64_t chunk = random.below(chunks());
+      replace(heap, random, slots[chunk], first + chunk);
       if (deadline && step % kStepsPerLook == 0) late = kit::monotonic_ns() >= deadline;
     }
-    worker->random = random;
-    return nullptr;
+    worker.random = random;
+    return late;
   }
 
   template <class Operations>
@@ -129,7 +111,7 @@ class Workload {
 
   const Options& options_;
   kit::Session& session_;
-  pthread_attr_t attributes_;
+  kit::Successors successors_;
 };
 
 }  // namespace heapyard::larson

@@ -65,7 +65,7 @@ def test_own_cost_of_acdc() -> None:
 
 def test_own_cost_of_each_mutator() -> None:
     """The calls themselves and the empty heap behind them cost what the bare loop says; the rest is the mutator's."""
-    bare = median(float(under_the_empty_heap("pairs")) for _ in range(REPETITIONS))
+    bare = median(float(under_the_empty_heap("bare_pairs")) for _ in range(REPETITIONS))
     print(f"\nA bare loop of malloc and free: {bare:.1f} ns per call.")
     print("\n| run | ns per call | without the bare call |\n|---|---|---|")
     for command in RUNS:

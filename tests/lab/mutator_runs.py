@@ -88,3 +88,20 @@ class Random:
 
     def between(self, low: int, high: int) -> int:
         return low + self.below(high - low + 1)
+
+    def percent(self, percent: int) -> bool:
+        return self.below(100) < percent
+
+    def octave(self, low: int, high: int, index: int | None = None) -> int:
+        """A number of [low, high] whose power of two is drawn first, or given by its place among those of the range."""
+        first, last = low.bit_length() - 1, high.bit_length() - 1
+        power = self.between(first, last) if index is None else first + index
+        return self.between(max(low, 2**power), min(high, 2 ** (power + 1) - 1))
+
+
+def malloc(number: int, size: int) -> Operation:
+    return Operation("malloc", number, size)
+
+
+def free(number: int) -> Operation:
+    return Operation("free", number, 0)

@@ -26,6 +26,18 @@ SHORT = {
     "producer_consumer": ["--mode exchange -n THREADS --loops 20 -b 100 -o 60",
                           "--mode exchange -n THREADS --loops 20 -b 100 -o 60 --cross-rate 1 --in-flight 1",
                           "--mode ring -n THREADS --objects 100", "--mode pair -n EVEN --objects 100"],
+    "factorial": ["-n THREADS --allocations 3000", "-n THREADS --allocations 3000 --zero later --release random "
+                  "--releaser neighbour --again --min-size 256 --max-size 1024"],
+    "malloc_test": ["-n THREADS --iterations 500", "--mode rows -n THREADS --iterations 500",
+                    "--mode chain -n THREADS --objects 50 -g 3"],
+    "xmalloc": ["-n THREADS --objects 40 --batches 10 --waiting 3",
+                "-n THREADS --objects 40 --batches 10 -s -1 --last-first"],
+    "stress": ["-n THREADS --steps 500 --slots 60 --pool 30 -g 3"],
+    "pairs": ["-n THREADS --objects 1600", "--mode random -n THREADS --slots 50 --objects 1000"],
+    "large_blocks": ["-n THREADS --slots 3 --steps 20 --max-size 256K"],
+    "realloc_growth": ["-n THREADS --buffers 6 --rounds 2 --max-size 4K"],
+    "leak_window": ["-n THREADS --window 32K --keep 16K --epochs 8"],
+    "aligned": ["-n THREADS --slots 40 --steps 300"],
 }
 RUNS = [(name, options) for name, lines in SHORT.items() for options in lines]
 
@@ -34,7 +46,17 @@ LOOKS = [
     ("larson", "-n 1 -c 2000 --rounds 2"),
     ("producer_consumer", "--mode ring -n 1 --objects 5000"),
     ("producer_consumer", "--mode exchange -n 1 --loops 20"),
+    ("xmalloc", "-n 1 -o 500 -b 3"),
+    ("stress", "-n 1 -g 1 --steps 2000"),
+    ("large_blocks", "--max-size 8K --steps 200"),
+    ("leak_window", "--window 64K --keep 64K --epochs 2"),
+    ("aligned", "--steps 1000"),
 ]
+
+# Allocators that do not keep what they promise, and the mutator that finds it out.
+FAULTS = {
+    ("aligned", "mimalloc", "2.0.9"),  # blocks of aligned_alloc lie up to 384 bytes off alignments of 256 to 1024
+}
 
 MEASURED = {"throughput", "wall_time", "time_per_operation", "cpu_time", "rss_peak", "rss_average", "heap_peak",
             "heap_average", "minor_faults", "major_faults"}
@@ -59,8 +81,10 @@ def test_every_allocator_serves_the_same_operations(name: str, options: str, thr
         allocator.name: measure(name, *words(options, threads), preload=allocator.library, env=allocator.env)
         for allocator in installed_allocators()
     }
-    checksums = {result["checksum"] for result in results.values()}
+    wrong = {a.name for a in installed_allocators() if (name, a.name, a.version) in FAULTS}
+    checksums = {result["checksum"] for allocator, result in results.items() if allocator not in wrong}
     assert len(checksums) == 1, {a: r["checksum"] for a, r in results.items()}
+    assert all(results[allocator]["checksum"] not in checksums for allocator in wrong)
     for result in results.values():
         counts = result["counts"]
         assert counts["malloc_calls"] == counts["free_calls"] > 0
@@ -79,7 +103,8 @@ def test_the_result_is_what_the_lab_reads(name: str, options: str) -> None:
     assert set(metrics) >= MEASURED
     assert all(m["direction"] in ("lower", "higher") for m in metrics.values())
     assert metrics["throughput"]["direction"] == "higher"
-    for call in ("aligned" if "padded" in options else "malloc", "free"):
+    first = "realloc" if name == "realloc_growth" else "aligned" if "padded" in options else "malloc"
+    for call in (first, "free"):
         quantiles = [metric(result, f"{call}_{q}") for q in ("p50", "p90", "p99", "p99.9", "p99.99", "max")]
         assert quantiles == sorted(quantiles) and quantiles[-1] > 0
     assert metric(result, "rss_peak") >= metric(result, "rss_average") >= metric(result, "heap_average")
@@ -95,7 +120,7 @@ def test_observing_changes_no_operation(name: str, options: str, tmp_path: Path)
     result = measure(name, *words(options, 2), "--log-operations", str(log))
     assert result["checksum"] == plain
     lines = log.read_text().splitlines()
-    assert len(lines) == result["counts"]["malloc_calls"] + result["counts"]["free_calls"]
+    assert len(lines) == sum(result["counts"][c] for c in ("malloc_calls", "free_calls", "reallocations"))
 
 
 @pytest.mark.parametrize("name", ["larson", "producer_consumer"])
@@ -112,24 +137,27 @@ def test_no_call_but_the_workloads_own_and_nothing_is_left(name: str, options: s
     assert done.returncode == 0, done.stderr
     allocated, freed, _ = map(int, done.stderr.split())
     counts = json.loads(done.stdout)["counts"]
-    assert freed == counts["free_calls"]
+    moved = counts["reallocations"]  # this library answers each with another block
+    assert freed == counts["free_calls"] + moved
     # The C library makes a table for each thread's thread-local variables, before anything is measured.
-    assert 0 <= allocated - counts["malloc_calls"] <= 2 * threads + 3
+    assert 0 <= allocated - counts["malloc_calls"] - moved <= 2 * threads + 3
 
 
 @pytest.mark.parametrize("name, options", RUNS)
 @pytest.mark.parametrize("observed", [[], ["--latency", "2"]])
 def test_more_work_makes_no_more_calls_of_the_mutators_own(name: str, options: str, observed: list[str]) -> None:
-    longer = re.sub(r"(-i|-g|--sweeps|--loops|--objects) (\d+)", lambda m: f"{m[1]} {3 * int(m[2])}", options)
+    amounts = "-i|-g|--sweeps|--loops|--objects|--allocations|--iterations|--batches|--steps|--rounds|--epochs"
+    longer = re.sub(rf"({amounts}) (\d+)", lambda m: f"{m[1]} {3 * int(m[2])}", options)
     assert longer != options
 
     def calls_of_its_own(line: str) -> int:
         done = run(name, *words(line, 4), *observed, "--format", "none", "--json", "-",
                    preload=places.native("libledger.so"))
-        return int(done.stderr.split()[0]) - json.loads(done.stdout)["counts"]["malloc_calls"]
+        counts = json.loads(done.stdout)["counts"]
+        return int(done.stderr.split()[0]) - counts["malloc_calls"] - counts["reallocations"]
 
-    # The threads that larson starts while it runs take the C library's tables from each other, as chance has it.
-    chance = 4 if name == "larson" else 0
+    # The threads that some start while they run take the C library's tables from each other, as chance has it.
+    chance = 4 if name in ("larson", "stress") or "--mode chain" in options else 0
     assert abs(calls_of_its_own(options) - calls_of_its_own(longer)) <= chance
 
 
@@ -196,12 +224,13 @@ def test_a_result_that_cannot_be_written_is_told(name: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("name", SHORT)
 def test_a_heap_that_has_no_more_is_told_with_what_was_reached(name: str) -> None:
     long = {"threadtest": "-o 5000", "shbench": "--slots 5000", "larson": "-c 5000", "false_sharing": "-i 5000",
-            "producer_consumer": "--mode ring --objects 5000"}[name]
+            "producer_consumer": "--mode ring --objects 5000",
+            "large_blocks": "--max-size 64K --steps 5000"}.get(name, "")
     done = run(name, *long.split(), preload=places.native("libenomem.so"))
     assert done.returncode == 4
     assert re.fullmatch(
-        rf"{name}: (malloc|aligned) of \d+ bytes failed in thread 0, which had made \d+ allocations of \d+ bytes, "
-        r"\d+ reallocations and \d+ releases in this phase\n",
+        rf"{name}: (malloc|aligned|realloc) of \d+ bytes failed in thread 0, which had made \d+ allocations of \d+ "
+        r"bytes, \d+ reallocations and \d+ releases in this phase\n",
         done.stderr,
     )
 
