@@ -66,7 +66,8 @@ int main(int argc, char** argv) {
 
   session.report(result);
   result.metric("blowup", "1", kit::Better::kLower, session.memory().blowup());
-  result.metric("misaligned", "1", kit::Better::kLower, static_cast<double>(workload.misaligned()));
+  result.count("misaligned", workload.misaligned());
+  if (workload.misaligned()) kit::complain(workload.misaligned(), " blocks do not lie on the boundary asked for");
   kit::Text headline;
   headline << o.slots << " objects of " << o.min_size << " to " << o.max_size << " bytes on boundaries of "
            << o.min_alignment << " to " << o.max_alignment << ", " << o.common.threads

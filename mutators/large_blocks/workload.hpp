@@ -22,7 +22,7 @@ struct Options {
   Law law = Law::kLog;
   Write write = Write::kPages;
   std::int64_t slots = 20;           // of a thread
-  std::int64_t steps = 500;         // of a thread
+  std::int64_t steps = 500;          // of a thread
   std::int64_t min_size = 1 << 10;   // bytes
   std::int64_t max_size = 64 << 20;  // bytes
 };

@@ -2,7 +2,7 @@
 //
 // What bench-malloc-simple and bench-malloc-thread of glibc ask, written from their descriptions.
 //   simple  so many objects of one size, each written; the first half released in the order of allocation, the second
-//           in reverse; again and again for each of four depths: within a cache of glibc, beyond it, far beyond
+//           in reverse; again and again for each of four depths, ever further beyond an allocator's caches
 //   random  each thread replaces random objects of a small set; a size s comes with a density of 1 / s^2
 // Cost O(objects) calls a thread. Bookkeeping: 8 bytes per object held, 4 per size drawn beforehand.
 #pragma once

@@ -21,7 +21,7 @@ enum class Mode { kVector, kString, kMixed };
 struct Options {
   kit::CommonOptions common;
   Mode mode = Mode::kMixed;
-  std::int64_t buffers = 64;         // of a thread, at a time
+  std::int64_t buffers = 256;        // of a thread, at a time
   std::int64_t rounds = 50;          // generations of buffers
   std::int64_t min_size = 64;        // bytes, of a buffer at its end
   std::int64_t max_size = 64 << 10;  // bytes

@@ -21,9 +21,9 @@ namespace heapyard::stress {
 struct Options {
   kit::CommonOptions common;
   std::int64_t generations = 20;  // threads that follow each other
-  std::int64_t steps = 20'000;    // of a thread
-  std::int64_t slots = 2000;      // of a thread
-  std::int64_t pool = 1000;       // places that all threads have in common
+  std::int64_t steps = 50'000;    // of a thread
+  std::int64_t slots = 10'000;    // of a thread
+  std::int64_t pool = 5000;       // places that all threads have in common
   std::int64_t persist = 50;      // percent of a thread's objects that outlive it
   std::int64_t min_size = 16;     // bytes; an object holds its number and its size
   std::int64_t max_size = 1024;   // bytes

@@ -27,7 +27,19 @@ RUNS = [
     "false_sharing --iterations 3000000 --repetitions 1",
     "producer_consumer --min-size 16 --max-size 64",
     "producer_consumer --mode ring --min-size 16 --max-size 64",
+    "aligned --max-size 64 --max-alignment 64",
+    "factorial --allocations 2000000",
+    "large_blocks --max-size 64K --write ends --steps 3000000",
+    "leak_window --epochs 64 --max-size 64",
+    "malloc_test --iterations 20000000 --size 64",
+    "malloc_test --mode chain --size 64 --generations 500",
+    "pairs --objects 5000000",
+    "pairs --mode random --objects 10000000 --max-size 64",
+    "realloc_growth --mode string --max-size 256",
+    "xmalloc --objects 1000 --batches 10000 --size 64",
 ]
+# Its objects carry what it must know of them, so that each needs a place of its own, on pages that are new.
+ON_NEW_PAGES = "stress --large 0 --slots 1000 --pool 100 --max-size 32"
 
 
 def under_the_empty_heap(*command: str, wrap: str = WRAP) -> str:
@@ -37,7 +49,8 @@ def under_the_empty_heap(*command: str, wrap: str = WRAP) -> str:
 
 
 def cost(command: str) -> float:
-    result = json.loads(under_the_empty_heap(*command.split(), "--format", "none", "--json", "-"))
+    wrap = "0" if command == ON_NEW_PAGES else WRAP
+    result = json.loads(under_the_empty_heap(*command.split(), "--format", "none", "--json", "-", wrap=wrap))
     return next(m["value"] for m in result["metrics"] if m["name"] == "time_per_operation")
 
 
@@ -68,7 +81,7 @@ def test_own_cost_of_each_mutator() -> None:
     bare = median(float(under_the_empty_heap("bare_pairs")) for _ in range(REPETITIONS))
     print(f"\nA bare loop of malloc and free: {bare:.1f} ns per call.")
     print("\n| run | ns per call | without the bare call |\n|---|---|---|")
-    for command in RUNS:
+    for command in [*RUNS, ON_NEW_PAGES]:
         costs = sorted(cost(command) for _ in range(REPETITIONS))
         print(f"| `{command}` | {median(costs):.1f} ({costs[0]:.1f} to {costs[-1]:.1f}) | {median(costs) - bare:.1f} |")
         assert costs[0] > 0

@@ -49,7 +49,8 @@ int posix_memalign(void **block, size_t alignment, size_t size) { return (*block
 void free(void *block) { (void)block; }
 void *realloc(void *block, size_t size) {
   void *grown = bump(size, ALIGNMENT);
-  // The old size is unknown; blocks lie in one direction, so reading on is safe within the mapping.
-  if (block && grown) memcpy(grown, block, size < (size_t)((char *)grown - (char *)block) ? size : 0);
+  // The old size is unknown; blocks lie in one direction, so reading on is safe within the mapping. What lies over
+  // other blocks means nothing, and is not copied.
+  if (block && grown && !wrap) memcpy(grown, block, size < (size_t)((char *)grown - (char *)block) ? size : 0);
   return grown;
 }
