@@ -80,7 +80,7 @@ def analyse_factorial(y: NDArray[np.float64], names: Sequence[str]) -> Factorial
     residuals[np.abs(residuals) < 32 * np.finfo(float).eps * float(np.abs(y).max())] = 0.0
     error = float((residuals**2).sum())
     error_df = y.size - 1 - sum(df for _, df, _ in found)
-    sources = tuple(_source(*row, error, error_df, y.size) for row in found)
+    sources = tuple(source_of(*row, error, error_df, y.size) for row in found)
     return Factorial(tuple(names), y, sources, error_df, error, residuals)
 
 
@@ -109,12 +109,13 @@ def _square(effect: NDArray[np.float64], shape: tuple[int, ...]) -> float:
     return float((effect**2).sum()) * math.prod(shape) / effect.size
 
 
-def _source(
+def source_of(
     factors: tuple[str, ...], df: int, sum_of_squares: float, error: float, error_df: int, count: int
 ) -> Source:
+    """A row of the table from its sum of squares and the error's; `count` observations in all."""
     from scipy.special import fdtrc
 
-    if not error_df:
+    if not error_df or not df:
         return Source(factors, df, sum_of_squares, math.nan, math.nan, math.nan, math.nan)
     mean_square = error / error_df
     f = sum_of_squares / df / mean_square if mean_square else (math.inf if sum_of_squares else math.nan)
