@@ -10,6 +10,7 @@
 namespace heapyard::acdc {
 namespace {
 
+using kit::check_range;
 using kit::Flag;
 using kit::Ignored;
 using kit::Option;
@@ -51,10 +52,8 @@ void check(Options& o, const Exponents& e) {
   } else if (e.min >= 0 && o.min_size > o.max_size) {
     fatal(kExitUsage, "option --max-size-exponent (-S) is needed when --min-size-exponent (-s) is ", e.min);
   }
-  if (o.min_size > o.max_size)
-    fatal(kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
-  if (o.min_liveness > o.max_liveness)
-    fatal(kExitUsage, "the minimum liveness ", o.min_liveness, " is larger than the maximum liveness ", o.max_liveness);
+  check_range("size", o.min_size, o.max_size);
+  check_range("liveness", o.min_liveness, o.max_liveness);
   if (o.drift < 0) o.drift = o.max_liveness;
   if (o.mode == Mode::kFalseSharing) {
     o.shared = true;

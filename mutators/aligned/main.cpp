@@ -16,12 +16,13 @@ using kit::Word;
 constexpr std::int64_t kMostSize = 1 << 30;
 constexpr std::int64_t kLeastAlignment = sizeof(void*);  // what posix_memalign asks for
 constexpr std::int64_t kMostAlignment = 1 << 24;
+constexpr std::string_view kCalls = "posix_memalign|aligned_alloc|mixed";  // in the order of aligned::How
 
 aligned::Options parse(int argc, char** argv, kit::Result& result) {
   aligned::Options o;
   const char* call = "mixed";
   const kit::Option own[] = {
-      {'c', "call", "CALL", Word{&call, "posix_memalign|aligned_alloc|mixed"}, "function that is asked; mixed: either"},
+      {'c', "call", "CALL", Word{&call, kCalls}, "function that is asked; mixed: either"},
       {0, "slots", "N", Whole{&o.slots, 1, 100'000'000}, "objects that a thread holds"},
       {0, "steps", "N", Whole{&o.steps, 1, std::int64_t{1} << 40}, "objects that a thread replaces"},
       {0, "min-size", "BYTES", Whole{&o.min_size, 1, kMostSize, true}, "smallest size"},
@@ -40,16 +41,12 @@ aligned::Options parse(int argc, char** argv, kit::Result& result) {
                          "  aligned --min-alignment 4K --max-alignment 64K --max-size 64K\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);
   kit::parse_positionals(argc, argv, rest, {});
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  kit::check_range("size", o.min_size, o.max_size);
   for (const std::int64_t alignment : {o.min_alignment, o.max_alignment})
     if (!std::has_single_bit(static_cast<std::uint64_t>(alignment)))
       kit::fatal(kit::kExitUsage, "an alignment must be a power of two, not ", alignment);
-  if (o.min_alignment > o.max_alignment)
-    kit::fatal(kit::kExitUsage, "the minimum alignment ", o.min_alignment, " is larger than the maximum alignment ",
-               o.max_alignment);
-  const std::string_view which = call;
-  o.how = which == "mixed" ? aligned::How::kMixed : which == "aligned_alloc" ? aligned::How::kC : aligned::How::kPosix;
+  kit::check_range("alignment", o.min_alignment, o.max_alignment);
+  o.how = kit::chosen<aligned::How>(kCalls, call);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -70,7 +67,6 @@ int main(int argc, char** argv) {
   if (workload.misaligned()) kit::complain(workload.misaligned(), " blocks do not lie on the boundary asked for");
   kit::Text headline;
   headline << o.slots << " objects of " << o.min_size << " to " << o.max_size << " bytes on boundaries of "
-           << o.min_alignment << " to " << o.max_alignment << ", " << o.common.threads
-           << (o.common.threads == 1 ? " thread" : " threads");
+           << o.min_alignment << " to " << o.max_alignment << ", " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

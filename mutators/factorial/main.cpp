@@ -17,6 +17,9 @@ using kit::Word;
 
 constexpr std::int64_t kMostAllocations = 2'000'000'000;
 constexpr std::int64_t kMostSize = 1 << 30;
+// In the order of the enumerations.
+constexpr std::string_view kZero = "each|later|never";
+constexpr std::string_view kHalf = "first|alternate|random";
 
 factorial::Options parse(int argc, char** argv, kit::Result& result) {
   factorial::Options o;
@@ -29,10 +32,10 @@ factorial::Options parse(int argc, char** argv, kit::Result& result) {
       {0, "max-size", "BYTES", Whole{&o.max_size, 1, kMostSize, true}, "SA: largest size"},
       {'p', "processors", "N", Whole{&o.processors, 0, CPU_SETSIZE},
        "NP: processors that the threads may use, each on a core of its own as long as there are such; 0: as started"},
-      {0, "zero", "WHEN", Word{&zero, "each|later|never"},
+      {0, "zero", "WHEN", Word{&zero, kZero},
        "each: an object is filled with zeros right after its allocation; later: in a phase of its own, which tells the "
        "times of both apart"},
-      {0, "release", "HALF", Word{&half, "first|alternate|random"}, "which half of the objects is released"},
+      {0, "release", "HALF", Word{&half, kHalf}, "which half of the objects is released"},
       {0, "releaser", "WHO", Word{&releaser, "owner|neighbour"}, "neighbour: the next thread releases them"},
       {0, "again", "", Flag{&o.again}, "allocate as many again after the release"},
       {0, "settle", "MS", Whole{&o.settle, 0, 100'000},
@@ -53,15 +56,9 @@ factorial::Options parse(int argc, char** argv, kit::Result& result) {
       {"NP", {&o.processors, 0, CPU_SETSIZE}},       {"SEED", {&o.common.seed, 0, INT64_MAX}},
   };
   kit::parse_positionals(argc, argv, rest, positionals);
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
-  const std::string_view when = zero, which = half;
-  o.zero = when == "each"    ? factorial::Zero::kEach
-           : when == "later" ? factorial::Zero::kLater
-                             : factorial::Zero::kNever;
-  o.half = which == "first"       ? factorial::Half::kFirst
-           : which == "alternate" ? factorial::Half::kAlternate
-                                  : factorial::Half::kRandom;
+  kit::check_range("size", o.min_size, o.max_size);
+  o.zero = kit::chosen<factorial::Zero>(kZero, zero);
+  o.half = kit::chosen<factorial::Half>(kHalf, half);
   o.remote = std::string_view(releaser) == "neighbour";
   result.common_parameters(o.common);
   result.parameters(own);
@@ -117,8 +114,7 @@ int main(int argc, char** argv) {
   result.count("processors", static_cast<std::uint64_t>(processors.count));
   result.count("cores", static_cast<std::uint64_t>(processors.cores));
   kit::Text headline;
-  headline << o.allocations << " objects of " << o.min_size << " to " << o.max_size << " bytes, " << o.common.threads
-           << (o.common.threads == 1 ? " thread" : " threads") << " on " << processors.count
-           << (processors.count == 1 ? " processor" : " processors");
+  headline << o.allocations << " objects of " << o.min_size << " to " << o.max_size << " bytes, "
+           << kit::Counted{o.common.threads, "thread"} << " on " << kit::Counted{processors.count, "processor"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

@@ -74,7 +74,6 @@ int main(int argc, char** argv) {
   result.count("stores", workload.stores());
   kit::Text headline;
   headline << (o.mode == false_sharing::Mode::kPassive ? "passive" : "active") << ", " << o.iterations << " objects of "
-           << o.size << " bytes, " << o.repetitions << " repetitions, " << o.common.threads
-           << (o.common.threads == 1 ? " thread" : " threads");
+           << o.size << " bytes, " << o.repetitions << " repetitions, " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

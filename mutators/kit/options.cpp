@@ -161,6 +161,10 @@ int parse_options(int argc, char** argv, std::span<const Option> options, const 
   return optind;
 }
 
+void check_range(std::string_view what, std::int64_t low, std::int64_t high) {
+  if (low > high) fatal(kExitUsage, "the minimum ", what, " ", low, " is larger than the maximum ", what, " ", high);
+}
+
 void parse_positionals(int argc, char** argv, int first, std::span<const Positional> table) {
   std::size_t at = 0;
   const bool apart = first < argc && std::strchr(argv[first], '_');

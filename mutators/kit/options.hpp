@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 namespace heapyard::kit {
@@ -42,6 +43,18 @@ struct Usage {
   const char* summary;   // one or two sentences
   const char* examples;  // lines, each indented by two spaces
 };
+
+// Which of `choices` ("list|tree" as in a Word) `name` is, from 0, as an enumeration in the same order; it must be one.
+template <class Enum>
+constexpr Enum chosen(std::string_view choices, std::string_view name) {
+  std::underlying_type_t<Enum> index = 0;
+  for (std::size_t at = 0; choices.substr(at, choices.find('|', at) - at) != name; ++index)  // bound: the choices
+    at = choices.find('|', at) + 1;
+  return static_cast<Enum>(index);
+}
+
+// Exit 2 with one sentence unless low <= high; `what` is the thing that both are bounds of: "size".
+void check_range(std::string_view what, std::int64_t low, std::int64_t high);
 
 // Called for options that several targets depend on; may be null. `letter` as in the table (0 with `name` for long-only
 // ones).

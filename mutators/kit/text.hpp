@@ -7,12 +7,19 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
 #include "fatal.hpp"
 
 namespace heapyard::kit {
+
+// "1 thread", "2 threads".
+struct Counted {
+  std::int64_t number;
+  std::string_view noun;
+};
 
 class Text {
  public:
@@ -35,6 +42,10 @@ class Text {
   template <std::integral T>
   requires(!std::same_as<T, char> && !std::same_as<T, bool>) Text& operator<<(T number) {
     return append([&](char* first, char* last) { return std::to_chars(first, last, number); });
+  }
+  Text& operator<<(const Counted& counted) {
+    *this << counted.number << ' ' << counted.noun;
+    return counted.number == 1 ? *this : *this << 's';
   }
   // Shortest text that reads back as the same double.
   Text& operator<<(double number) {

@@ -13,6 +13,8 @@ using kit::Whole;
 using kit::Word;
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
+constexpr std::string_view kLaws = "log|even";          // in the order of large_blocks::Law
+constexpr std::string_view kWrites = "ends|pages|all";  // in the order of large_blocks::Write
 
 large_blocks::Options parse(int argc, char** argv, kit::Result& result) {
   large_blocks::Options o;
@@ -23,10 +25,8 @@ large_blocks::Options parse(int argc, char** argv, kit::Result& result) {
       {0, "steps", "N", Whole{&o.steps, 1, std::int64_t{1} << 40}, "blocks that a thread allocates"},
       {0, "min-size", "BYTES", Whole{&o.min_size, 1, kMostSize, true}, "smallest size"},
       {0, "max-size", "BYTES", Whole{&o.max_size, 1, kMostSize, true}, "largest size"},
-      {0, "sizes", "LAW", Word{&law, "log|even"}, "log: each power of two is as likely; even: each size"},
-      {0, "write", "WHAT", Word{&write, "ends|pages|all"},
-       "which bytes of a block are written: the first and last; one "
-       "of each page; all"},
+      {0, "sizes", "LAW", Word{&law, kLaws}, "log: each power of two is as likely; even: each size"},
+      {0, "write", "WHAT", Word{&write, kWrites}, "what is written of a block: its ends; a byte of each page; all"},
   };
   const auto table = kit::with_common(o.common, own);
   const kit::Usage usage{
@@ -38,13 +38,9 @@ large_blocks::Options parse(int argc, char** argv, kit::Result& result) {
       "                                    what malloc-large does\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);
   kit::parse_positionals(argc, argv, rest, {});
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
-  o.law = std::string_view(law) == "even" ? large_blocks::Law::kEven : large_blocks::Law::kLog;
-  const std::string_view which = write;
-  o.write = which == "all"     ? large_blocks::Write::kAll
-            : which == "pages" ? large_blocks::Write::kPages
-                               : large_blocks::Write::kEnds;
+  kit::check_range("size", o.min_size, o.max_size);
+  o.law = kit::chosen<large_blocks::Law>(kLaws, law);
+  o.write = kit::chosen<large_blocks::Write>(kWrites, write);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -63,6 +59,6 @@ int main(int argc, char** argv) {
   result.metric("blowup", "1", kit::Better::kLower, session.memory().blowup());
   kit::Text headline;
   headline << o.steps << " blocks of " << o.min_size << " to " << o.max_size << " bytes in " << o.slots << " slots, "
-           << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+           << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

@@ -47,8 +47,7 @@ larson::Options parse(int argc, char** argv, kit::Result& result) {
   };
   kit::parse_positionals(argc, argv, rest, positionals);
   if (beyond) o.max_size = beyond > o.min_size ? beyond - 1 : beyond;
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  kit::check_range("size", o.min_size, o.max_size);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -66,6 +65,6 @@ int main(int argc, char** argv) {
   session.report(result, o.seconds == 0);
   kit::Text headline;
   headline << o.chunks << " objects a thread of " << o.min_size << " to " << o.max_size << " bytes, "
-           << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+           << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

@@ -14,6 +14,7 @@ using kit::Word;
 
 constexpr std::int64_t kMostHeld = std::int64_t{1} << 36;
 constexpr std::int64_t kMostSize = 1 << 30;
+constexpr std::string_view kLaws = "drift|mixed";  // in the order of leak_window::Law
 
 leak_window::Options parse(int argc, char** argv, kit::Result& result) {
   leak_window::Options o;
@@ -26,7 +27,7 @@ leak_window::Options parse(int argc, char** argv, kit::Result& result) {
       {0, "turns", "N", Whole{&o.turns, 1, 1 << 20}, "windows that a thread allocates in an epoch"},
       {0, "min-size", "BYTES", Whole{&o.min_size, 1, kMostSize, true}, "smallest size"},
       {0, "max-size", "BYTES", Whole{&o.max_size, 1, kMostSize, true}, "largest size"},
-      {0, "sizes", "LAW", Word{&law, "drift|mixed"}, "drift: each epoch has its sizes; mixed: all sizes at all times"},
+      {0, "sizes", "LAW", Word{&law, kLaws}, "drift: each epoch has its sizes; mixed: all sizes at all times"},
   };
   const auto table = kit::with_common(o.common, own);
   const kit::Usage usage{
@@ -38,13 +39,12 @@ leak_window::Options parse(int argc, char** argv, kit::Result& result) {
       "  leak_window --survivors 10 --turns 4 --threads 2\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);
   kit::parse_positionals(argc, argv, rest, {});
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  kit::check_range("size", o.min_size, o.max_size);
   for (const std::int64_t held : {o.window, o.keep})
     if (held < o.max_size)
       kit::fatal(kit::kExitUsage, "options --window and --keep must hold an object of the maximum size ", o.max_size,
                  ", which ", held, " bytes do not");
-  o.law = std::string_view(law) == "mixed" ? leak_window::Law::kMixed : leak_window::Law::kDrift;
+  o.law = kit::chosen<leak_window::Law>(kLaws, law);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -63,6 +63,6 @@ int main(int argc, char** argv) {
   result.metric("blowup", "1", kit::Better::kLower, session.memory().blowup());
   kit::Text headline;
   headline << "a window of " << o.window << " bytes, " << o.survivors << " percent survivors, " << o.epochs
-           << " epochs, " << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+           << " epochs, " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

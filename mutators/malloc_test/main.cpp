@@ -14,13 +14,14 @@ using kit::Whole;
 using kit::Word;
 
 constexpr std::int64_t kMost = 1'000'000'000'000;
-constexpr std::int64_t kMostHeld = 1'000'000'000;  // by one thread
+constexpr std::int64_t kMostHeld = 1'000'000'000;        // by one thread
+constexpr std::string_view kModes = "pairs|rows|chain";  // in the order of malloc_test::Mode
 
 malloc_test::Options parse(int argc, char** argv, kit::Result& result) {
   malloc_test::Options o;
   const char* mode = "pairs";
   const kit::Option own[] = {
-      {'m', "mode", "MODE", Word{&mode, "pairs|rows|chain"},
+      {'m', "mode", "MODE", Word{&mode, kModes},
        "pairs: a release after each allocation; rows: all allocations, then all releases; chain: random replacement by "
        "threads that follow each other"},
       {'s', "size", "BYTES", Whole{&o.size, 1, 1 << 30, true}, "size of every object"},
@@ -46,10 +47,7 @@ malloc_test::Options parse(int argc, char** argv, kit::Result& result) {
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},
   };
   kit::parse_positionals(argc, argv, rest, positionals);
-  const std::string_view chosen = mode;
-  o.mode = chosen == "pairs"  ? malloc_test::Mode::kPairs
-           : chosen == "rows" ? malloc_test::Mode::kRows
-                              : malloc_test::Mode::kChain;
+  o.mode = kit::chosen<malloc_test::Mode>(kModes, mode);
   if (o.mode == malloc_test::Mode::kRows && o.iterations > kMostHeld)
     kit::fatal(kit::kExitUsage, "--mode rows holds at most ", kMostHeld, " objects a thread, not ", o.iterations);
   result.common_parameters(o.common);
@@ -71,7 +69,6 @@ int main(int argc, char** argv) {
   result.metric("thread_time_deviation", "ms", kit::Better::kLower, workload.time_deviation());
   session.report(result);
   kit::Text headline;
-  headline << "objects of " << o.size << " bytes, " << o.common.threads
-           << (o.common.threads == 1 ? " thread" : " threads");
+  headline << "objects of " << o.size << " bytes, " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

@@ -14,12 +14,13 @@ using kit::Word;
 
 constexpr std::int64_t kMostHeld = 1 << 24;
 constexpr std::int64_t kMostSize = 1 << 30;
+constexpr std::string_view kModes = "simple|random";  // in the order of pairs::Mode
 
 pairs::Options parse(int argc, char** argv, kit::Result& result) {
   pairs::Options o;
   const char* mode = "simple";
   const kit::Option own[] = {
-      {'m', "mode", "MODE", Word{&mode, "simple|random"},
+      {'m', "mode", "MODE", Word{&mode, kModes},
        "simple: a number of objects of one size up and down; random: random replacement in a small set of mixed sizes"},
       {'o', "objects", "N", Whole{&o.objects, 1, std::int64_t{1} << 40},
        "allocations of each thread; simple: for each depth"},
@@ -41,12 +42,11 @@ pairs::Options parse(int argc, char** argv, kit::Result& result) {
                          "  pairs 32                          size, as bench-malloc-simple takes it\n"
                          "  pairs --mode random 8             threads, as bench-malloc-thread takes them\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);
-  o.mode = std::string_view(mode) == "random" ? pairs::Mode::kRandom : pairs::Mode::kSimple;
+  o.mode = kit::chosen<pairs::Mode>(kModes, mode);
   const kit::Positional size[] = {{"SIZE", {&o.size, 1, kMostSize}}};
   const kit::Positional threads[] = {{"THREADS", {&o.common.threads, 1, kit::kMostThreads}}};
   kit::parse_positionals(argc, argv, rest, o.mode == pairs::Mode::kRandom ? threads : size);
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  kit::check_range("size", o.min_size, o.max_size);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -67,6 +67,6 @@ int main(int argc, char** argv) {
     headline << "objects of " << o.size << " bytes, ";
   else
     headline << o.slots << " objects of " << o.min_size << " to " << o.max_size << " bytes, ";
-  headline << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+  headline << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

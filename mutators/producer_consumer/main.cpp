@@ -29,7 +29,7 @@ bool carry_out(const Options& o, kit::Result& result) {
   result.metric("peak_overhead", "1", kit::Better::kLower, heap / static_cast<double>(memory.live_peak()) - 1);
   kit::Text headline;
   headline << name_of(o.mode) << ", sizes " << name_of(o.law) << " from " << o.min_size << " to " << o.max_size
-           << " bytes, " << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+           << " bytes, " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view());
 }
 

@@ -82,8 +82,7 @@ Options parse(int argc, char** argv, kit::Result& result) {
   o.law = size_mode >= 0 ? static_cast<Law>(size_mode) : chosen<Law>(kLaws, law);
   o.one_size = o.one_size || fixed;
   law = name_of(o.law);
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  kit::check_range("size", o.min_size, o.max_size);
   if (!std::has_single_bit(static_cast<std::uint64_t>(o.ring)))
     kit::fatal(kit::kExitUsage, "option --ring must be a power of two, not ", o.ring);
   if (o.mode == Mode::kPair && o.common.threads % 2)

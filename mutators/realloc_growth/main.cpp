@@ -14,13 +14,14 @@ using kit::Whole;
 using kit::Word;
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 36;
+constexpr std::string_view kModes = "vector|string|mixed";  // in the order of realloc_growth::Mode
 
 realloc_growth::Options parse(int argc, char** argv, kit::Result& result) {
   realloc_growth::Options o;
   const char* mode = "mixed";
   const char* order = "together";
   const kit::Option own[] = {
-      {'m', "mode", "MODE", Word{&mode, "vector|string|mixed"},
+      {'m', "mode", "MODE", Word{&mode, kModes},
        "vector: the capacity is multiplied when it is used up; string: room for each piece appended; mixed: both"},
       {'b', "buffers", "N", Whole{&o.buffers, 1, 100'000'000}, "buffers that a thread holds"},
       {0, "rounds", "N", Whole{&o.rounds, 1, std::int64_t{1} << 40}, "times that a thread grows them all"},
@@ -41,12 +42,8 @@ realloc_growth::Options parse(int argc, char** argv, kit::Result& result) {
                          "  realloc_growth --max-size 16M --buffers 8 --order apart\n"};
   const int rest = kit::parse_options(argc, argv, table, usage);
   kit::parse_positionals(argc, argv, rest, {});
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
-  const std::string_view which = mode;
-  o.mode = which == "vector"   ? realloc_growth::Mode::kVector
-           : which == "string" ? realloc_growth::Mode::kString
-                               : realloc_growth::Mode::kMixed;
+  kit::check_range("size", o.min_size, o.max_size);
+  o.mode = kit::chosen<realloc_growth::Mode>(kModes, mode);
   o.apart = std::string_view(order) == "apart";
   result.common_parameters(o.common);
   result.parameters(own);
@@ -66,6 +63,6 @@ int main(int argc, char** argv) {
   result.metric("moved", "1", kit::Better::kLower, workload.moved());
   kit::Text headline;
   headline << o.rounds << " rounds of " << o.buffers << " buffers that grow to " << o.min_size << " to " << o.max_size
-           << " bytes, " << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+           << " bytes, " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

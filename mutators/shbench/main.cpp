@@ -28,8 +28,7 @@ void check(shbench::Options& o, const Words& words, std::int64_t calls) {
   const std::string_view write = words.write;
   o.touch = write == "none" ? shbench::Touch::kNone : write == "all" ? shbench::Touch::kAll : shbench::Touch::kEnds;
   o.order = std::string_view(words.order) == "random" ? shbench::Order::kRandom : shbench::Order::kCycle;
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  kit::check_range("size", o.min_size, o.max_size);
   if (o.slots == 0) o.slots = sh8 ? 1'000'000 : calls;
   if (o.sweeps == 0) o.sweeps = sh8 ? 100'000 : calls;
   if (o.slots < o.common.threads)
@@ -113,6 +112,6 @@ int main(int argc, char** argv) {
   session.report(result);
   kit::Text headline;
   headline << (o.variant == shbench::Variant::kSh8 ? "sh8" : "sh6") << ", " << o.slots << " slots, " << o.sweeps
-           << " sweeps, " << o.common.threads << (o.common.threads == 1 ? " thread" : " threads");
+           << " sweeps, " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

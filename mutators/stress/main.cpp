@@ -47,8 +47,7 @@ stress::Options parse(int argc, char** argv, kit::Result& result) {
     o.steps = 1000 * scale;
     o.slots = 100 * scale;
   }
-  if (o.min_size > o.max_size)
-    kit::fatal(kit::kExitUsage, "the minimum size ", o.min_size, " is larger than the maximum size ", o.max_size);
+  kit::check_range("size", o.min_size, o.max_size);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -67,7 +66,6 @@ int main(int argc, char** argv) {
   result.metric("blowup", "1", kit::Better::kLower, session.memory().blowup());
   kit::Text headline;
   headline << o.generations << " generations of " << o.steps << " steps, " << o.slots << " objects of " << o.min_size
-           << " to " << o.max_size << " bytes, " << o.common.threads
-           << (o.common.threads == 1 ? " thread" : " threads");
+           << " to " << o.max_size << " bytes, " << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

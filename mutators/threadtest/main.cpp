@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
 
   session.report(result);
   kit::Text headline;
-  headline << o.objects << " objects of " << o.size << " bytes, " << o.iterations << " rounds, " << o.common.threads
-           << (o.common.threads == 1 ? " thread" : " threads");
+  headline << o.objects << " objects of " << o.size << " bytes, " << o.iterations << " rounds, "
+           << kit::Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
 }

@@ -11,6 +11,7 @@
 #include "mutators/kit/options.hpp"
 #include "mutators/kit/result.hpp"
 #include "mutators/kit/spsc_ring.hpp"
+#include "mutators/kit/text.hpp"
 #include "mutators/kit/worker.hpp"
 
 namespace heapyard::kit {
@@ -141,6 +142,26 @@ TEST(PositionalsDeathTest, WrongNumbersEndWithOneSentence) {
   EXPECT_EXIT(parse({"1", "2"}, table), testing::ExitedWithCode(kExitUsage), "there is no argument for '2'");
   EXPECT_EXIT(parse({"x"}, table), testing::ExitedWithCode(kExitUsage), "argument A must be a whole number");
   EXPECT_EXIT(parse({"10"}, table), testing::ExitedWithCode(kExitUsage), "from 1 to 9, not '10'");
+}
+
+TEST(Chosen, IsThePlaceOfTheWord) {
+  enum class Pet { kCat, kDog, kDogfish };
+  constexpr std::string_view kPets = "cat|dog|dogfish";
+  EXPECT_EQ(chosen<Pet>(kPets, "cat"), Pet::kCat);
+  EXPECT_EQ(chosen<Pet>(kPets, "dog"), Pet::kDog);
+  EXPECT_EQ(chosen<Pet>(kPets, "dogfish"), Pet::kDogfish);
+}
+
+TEST(CheckRangeDeathTest, AnEmptyRangeEndsWithOneSentence) {
+  check_range("size", 7, 7);
+  EXPECT_EXIT(check_range("size", 8, 7), testing::ExitedWithCode(kExitUsage),
+              "the minimum size 8 is larger than the maximum size 7");
+}
+
+TEST(Counted, HasOneOfOneAndManyOfOthers) {
+  Text text;
+  text << Counted{1, "thread"} << ", " << Counted{0, "thread"} << ", " << Counted{12, "processor"};
+  EXPECT_EQ(text.view(), "1 thread, 0 threads, 12 processors");
 }
 
 }  // namespace
