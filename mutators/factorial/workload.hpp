@@ -129,11 +129,18 @@ class Workload {
   template <class Operations>
   void after(kit::Worker& worker, Operations& heap) {
     Own& own = *worker.table<Own>();
-    const std::uint64_t gone = options_.again ? 0 : half(own);
-    for (std::uint64_t k = 0; k < gone; ++k) own.objects[own.order[k]] = nullptr;
+    for (std::uint64_t k = 0; k < half(own); ++k) {
+      if (options_.again)
+        own.sizes[own.order[k]] = own.new_sizes[k];
+      else
+        own.objects[own.order[k]] = nullptr;
+    }
     for (std::uint64_t i = 0; i < own.count; ++i) {
       if (!own.objects[i]) continue;
-      if (options_.zero != Zero::kNever) heap.saw(*static_cast<const std::uint8_t*>(own.objects[i]));
+      const auto* const bytes = static_cast<const std::uint8_t*>(own.objects[i]);
+      std::uint64_t sum = 0;
+      for (std::uint32_t b = 0; options_.zero != Zero::kNever && b < own.sizes[i]; ++b) sum += bytes[b];
+      heap.saw(sum);
       heap.release(own.objects[i], i);
     }
   }
