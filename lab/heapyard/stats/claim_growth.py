@@ -19,6 +19,7 @@ from ..model.claim import Claim
 from ..model.figure import is_number
 from .block_model import ROUNDING, fit
 from .claim_part import Part, Selected, shown
+from .growth_forms import FORMS
 from .quantiles import t_quantile
 
 Array = NDArray[np.float64]
@@ -32,14 +33,6 @@ CLEARLY_WORSE = 10.0  # AICc units behind the best form: no support (Burnham and
 LEAST_LEVELS = 4
 _LARGEST = 1e100  # level: its square is a double
 _REACH = 300.0  # of logs about their mean: the ratio of any two means is a double
-
-_FORMS: dict[str, Callable[[Array], Array]] = {
-    "constant": np.zeros_like,
-    "log": lambda n: np.log(n + 1),
-    "linear": lambda n: n,
-    "n log n": lambda n: n * np.log(n + 1),
-    "quadratic": lambda n: n * n,
-}
 
 
 def grows_like(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
@@ -58,12 +51,12 @@ def grows_like(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
     family = len(selected.treatments) * (len(levels) + 1)  # a deviation at each level, and the growth
     one_sided = t_quantile(selected.confidence, len(y) - 1)
     corrected = t_quantile(1 - (1 - selected.confidence) / (2 * family), len(y) - 1)
-    off = _jackknife(lambda some: _deviation(_FORMS[claim.form](n), some), y)
+    off = _jackknife(lambda some: _deviation(FORMS[claim.form](n), some), y)
     growth = _jackknife(lambda some: some.mean(axis=0)[[-1]] - some.mean(axis=0)[[0]], y)
     grown = math.exp(min(float(growth.value[0]), 700.0))
     share = 1.0 if claim.form == "constant" else min(1.0, max(0.0, grown - 1))
     close, far = CLOSE * share, FAR * share
-    ranking = sorted((_aicc(f(n), y), form) for form, f in _FORMS.items())
+    ranking = sorted((_aicc(f(n), y), form) for form, f in FORMS.items())
     behind = next(a for a, form in ranking if form == claim.form) - ranking[0][0]
     largest, least = float(off.farthest(one_sided).max()), float(off.nearest(corrected).max())
     trend = f"{_slope(n, y, selected.confidence)}{_growth(growth, len(y), selected.confidence)}"

@@ -1,7 +1,7 @@
 """All pairs of the means of a model, whatever its factors and however unbalanced: Tukey and Kramer's procedure.
 
 Kramer (Biometrics 12, 1956) takes for each pair the error of its own difference; conservative in unbalanced data
-(Hayter, Annals of Statistics 12, 1984). Libraries do this for one-way layouts only, whose error is not that of a blocked model.
+(Hayter, Annals of Statistics 12, 1984). Libraries do this for one-way layouts, whose error is not that of blocks.
 """
 
 from __future__ import annotations
