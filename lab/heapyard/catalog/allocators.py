@@ -18,6 +18,7 @@ from ..model.errors import UsageError
 from . import debian
 from .allocator_variants import OptionForm, apply_options, read_options, split_name
 from .library_facts import FactsCache, library_flaw
+from .own_heaps import own_heaps
 from .peer_build import RECORD
 from .peer_debian import owner, upstream_version
 from .peer_files import Peer, load_peers
@@ -115,6 +116,8 @@ def _catalog() -> dict[str, tuple[Allocator, OptionForm | None]]:
     for peer in peers.values():
         allocator = _built(peer, peers) if peer.origin == "crate" else _on_system(peer, cache)
         found[peer.name] = (_with_facts(allocator, cache), peer.options)
+    for heap in own_heaps():
+        found[heap.name] = (_with_facts(heap, cache), None)
     for name, own in _user_allocators(cache).items():
         if name in found:
             where = places.user_catalog()

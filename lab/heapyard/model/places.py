@@ -24,6 +24,11 @@ def native(name: str) -> Path:
     return state() / "build" / "release" / folder / name
 
 
+def own_heaps() -> Path:
+    """The list of malloc libraries made from heap/, a JSON array of {name, title, version}."""
+    return state() / "build" / "release" / "heaps.json"
+
+
 def peers() -> Path:
     """Allocators built from source: <name>/lib<name>.so and <name>/provenance.json."""
     return state() / "peers"

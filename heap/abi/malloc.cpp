@@ -1,0 +1,115 @@
+// The C interface: malloc and its family, as C23, POSIX and glibc define them.
+//
+// Cost: that of the heap; realloc that cannot stay in place copies. Errors: null with errno ENOMEM, or EINVAL for an
+// alignment that is not a power of two; posix_memalign returns the number. free() leaves errno alone.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "composition.hpp"
+#include "heap/os/pages.hpp"
+
+using heapyard::abi::Heap;
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] void* out_of_memory() {
+  errno = ENOMEM;
+  return nullptr;
+}
+
+void* checked(void* block) { return block != nullptr ? block : out_of_memory(); }
+
+bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+void* malloc(std::size_t bytes) { return checked(Heap::allocate(bytes)); }
+
+void free(void* block) { Heap::free(block); }
+
+void* calloc(std::size_t count, std::size_t each) {
+  std::size_t bytes;
+  if (__builtin_mul_overflow(count, each, &bytes)) return out_of_memory();
+  return checked(Heap::allocate_zeroed(bytes));
+}
+
+// realloc(p, 0) frees and gives null, as glibc's does and its programs expect; C23 leaves it undefined.
+void* realloc(void* block, std::size_t bytes) {
+  if (block == nullptr) return malloc(bytes);
+  if (bytes == 0) {
+    Heap::free(block);
+    return nullptr;
+  }
+  if (Heap::resize(block, bytes)) return block;
+  void* moved = Heap::allocate(bytes);
+  if (moved == nullptr) return out_of_memory();
+  const std::size_t old = Heap::usable(block);
+  std::memcpy(moved, block, old < bytes ? old : bytes);
+  Heap::free(block);
+  return moved;
+}
+
+void* reallocarray(void* block, std::size_t count, std::size_t each) {
+  std::size_t bytes;
+  if (__builtin_mul_overflow(count, each, &bytes)) return out_of_memory();
+  return realloc(block, bytes);
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  if (!power_of_two(alignment)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return checked(Heap::allocate_aligned(bytes, alignment));
+}
+
+// Other than aligned_alloc it takes any alignment, rounded up to a power of two, as glibc's does.
+void* memalign(std::size_t alignment, std::size_t bytes) {
+  if (alignment > SIZE_MAX / 2 + 1) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  std::size_t power = 1;
+  while (power < alignment) power *= 2;
+  return checked(Heap::allocate_aligned(bytes, power));
+}
+
+int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
+  if (!power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  void* block = Heap::allocate_aligned(bytes, alignment);
+  if (block == nullptr) return ENOMEM;
+  *result = block;
+  return 0;
+}
+
+void* valloc(std::size_t bytes) { return checked(Heap::allocate_aligned(bytes, heapyard::os::page_bytes())); }
+
+void* pvalloc(std::size_t bytes) {
+  const std::size_t page = heapyard::os::page_bytes();
+  if (bytes > SIZE_MAX - page) return out_of_memory();
+  return checked(Heap::allocate_aligned(heapyard::os::round_up(bytes, page), page));
+}
+
+std::size_t malloc_usable_size(void* block) { return block == nullptr ? 0 : Heap::usable(block); }
+
+void free_sized(void* block, std::size_t) { Heap::free(block); }
+
+void free_aligned_sized(void* block, std::size_t, std::size_t) { Heap::free(block); }
+
+// The C library calls some of its own under these names.
+void* __libc_malloc(std::size_t bytes) { return malloc(bytes); }
+void __libc_free(void* block) { Heap::free(block); }
+void cfree(void* block) { Heap::free(block); }
+void* __libc_calloc(std::size_t count, std::size_t each) { return calloc(count, each); }
+void* __libc_realloc(void* block, std::size_t bytes) { return realloc(block, bytes); }
+void* __libc_memalign(std::size_t alignment, std::size_t bytes) { return memalign(alignment, bytes); }
+void* __libc_valloc(std::size_t bytes) { return valloc(bytes); }
+void* __libc_pvalloc(std::size_t bytes) { return pvalloc(bytes); }
+
+}  // extern "C"
+#pragma GCC visibility pop

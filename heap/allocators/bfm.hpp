@@ -1,0 +1,66 @@
+// BFM, the best fit heap of Finkler, "Handling and Profiling the Increasingly Large and Complex Memory Allocation
+// Patterns of the 64 Bit Era" (IBM Research Report, 2004), and its variants: the switches of Figure 13 and what the
+// paper leaves open.
+//
+//   malloc, free      PrefixHeap        a word before each block tells what it is
+//   front end         ThreadCache<8>    or NoCache
+//   spans             MultiHeap<64>     or one heap
+//                     BucketHeap        page records of 1,024 words, blocks below 64 words
+//   ranges            BestFitTree       everything else, and the page records
+//   pages             SystemPages
+#pragma once
+
+#include "heap/core/size_steps.hpp"
+#include "heap/layers/backend/best_fit_tree.hpp"
+#include "heap/layers/frontend/no_cache.hpp"
+#include "heap/layers/frontend/thread_cache.hpp"
+#include "heap/layers/prefix_heap.hpp"
+#include "heap/layers/spans/bucket_heap.hpp"
+#include "heap/layers/spans/multi_heap.hpp"
+#include "heap/os/system_pages.hpp"
+
+namespace heapyard {
+
+// Four steps per octave. The paper prints two facts of its table: sizes below 6 words exact, 56 to 63 words get 63.
+// With a prefix of one word, only odd sizes keep blocks at multiples of 16, which the x86-64 and AArch64 ABIs
+// demand: 2 and 4 words become 3 and 5.
+using BfmSteps = core::SizeSteps<1, 3, 5, 7, 9, 11, 13, 15, 19, 23, 27, 31, 39, 47, 55, 63>;
+// Eight steps per octave: less waste inside blocks, fewer blocks of a size to reuse.
+using BfmFineSteps =
+    core::SizeSteps<1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 35, 39, 43, 47, 51, 55, 59, 63>;
+
+inline constexpr unsigned kBfmHeaps = 64;  // at most; twice the processors are used
+inline constexpr unsigned kBfmDepth = 8;   // paper, section 3.4
+
+template <class StepsT, unsigned Heaps, unsigned Depth, class OnEmpty = GiveBack, class PagesT = os::SystemPages>
+struct BfmParts {
+  using Steps = StepsT;
+  using Pages = PagesT;
+  using Ranges = BestFitTree<Pages>;
+  using Spans = MultiHeap<BucketHeap<Steps, Ranges, OnEmpty>, Ranges, Heaps>;
+  using Front = ThreadCache<Spans, Ranges, Depth>;
+  static inline constinit Ranges ranges;
+  static inline constinit Spans spans{ranges};
+  static inline constinit Front front{spans, ranges};
+};
+
+template <class StepsT, unsigned Heaps, class PagesT = os::SystemPages>
+struct BfmPartsNoCache {
+  using Steps = StepsT;
+  using Pages = PagesT;
+  using Ranges = BestFitTree<Pages>;
+  using Spans = MultiHeap<BucketHeap<Steps, Ranges>, Ranges, Heaps>;
+  using Front = NoCache<Spans>;
+  static inline constinit Ranges ranges;
+  static inline constinit Spans spans{ranges};
+  static inline constinit Front front{spans};
+};
+
+using Bfm = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth>>;
+using BfmSingle = PrefixHeap<BfmPartsNoCache<BfmSteps, 1>>;
+using BfmMulti = PrefixHeap<BfmPartsNoCache<BfmSteps, kBfmHeaps>>;
+using BfmCache = PrefixHeap<BfmParts<BfmSteps, 1, kBfmDepth>>;
+using BfmFine = PrefixHeap<BfmParts<BfmFineSteps, kBfmHeaps, kBfmDepth>>;
+using BfmKeepLast = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, KeepLast>>;
+
+}  // namespace heapyard

@@ -1,0 +1,301 @@
+// Ranges of any size by best fit, coalesced at once, in O(log N) for each single operation.
+//
+// Idea: the tree component of BFM (paper, section 2.2). Each free block stands in two red-black trees, one by
+// address, one by size, whose nodes lie in the block itself; blocks of one size form a list behind the one in the
+// tree. Joining a freed block with its neighbours seldom moves a node: the order by address stays. Declared here,
+// for the paper is silent: blocks grow by mapping at least kStep; a split hands out the upper part, so the rest
+// keeps its place in the tree by address. Prefix of a block in use: its size, then a zero word, by which a pointer
+// shows that it is not a bucket's block. Cost: allocate, free, resize O(log N) of N free blocks, and one system
+// call when growing; trim O(N) calls. Threads: one lock. Fork: holds the lock across it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/core/red_black_tree.hpp"
+#include "heap/os/lock.hpp"
+#include "heap/os/pages.hpp"
+
+namespace heapyard {
+
+// Bytes of the source: mapped from the system, and of these free.
+struct RangeUsage {
+  std::size_t mapped;
+  std::size_t free;
+};
+
+// Pages: static map(bytes) and decommit(memory, bytes), as os::map; a test puts a source there that fails on request.
+template <class Pages>
+class BestFitTree {
+ public:
+  static constexpr std::size_t kPrefix = 2 * sizeof(std::size_t);
+  static constexpr std::size_t kLeast = 64 * sizeof(void*);  // paper: smaller blocks are the buckets'
+  static constexpr std::size_t kStep = std::size_t{1} << 20;
+  static constexpr std::size_t kAlignment = 16;
+
+  constexpr BestFitTree() = default;
+
+  // At least `bytes`, at a multiple of 16; null when the system gives no more.
+  void* allocate(std::size_t bytes) {
+    const std::size_t need = with_prefix(bytes);
+    const os::Locked locked(lock_);
+    Block* block = take(need);
+    return block == nullptr ? nullptr : user(block);
+  }
+
+  // `alignment`: a power of two above 16; the sum of both arguments must not overflow.
+  void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
+    const std::size_t need = with_prefix(bytes);
+    const os::Locked locked(lock_);
+    Block* block = take(need + alignment + kLeast);
+    if (block == nullptr) return nullptr;
+    const auto start = reinterpret_cast<std::uintptr_t>(block);
+    std::uintptr_t at = os::round_up(start + kPrefix, alignment) - kPrefix;
+    // What is cut off in front becomes a free block, which has a least size.
+    if (at != start && at - start < kLeast) at = os::round_up(start + kLeast + kPrefix, alignment) - kPrefix;
+    const std::size_t front = at - start;
+    std::size_t size = block->size - front;
+    if (front != 0) release(block, front);
+    return user(keep(reinterpret_cast<Block*>(at), size, need));
+  }
+
+  void free(void* range) {
+    Block* block = block_of(range);
+    const os::Locked locked(lock_);
+    release(block, block->size);
+  }
+
+  // Whether the range now holds `bytes` where it is; grows into the free block behind it, gives back what is not
+  // needed.
+  bool resize(void* range, std::size_t bytes) {
+    const std::size_t need = with_prefix(bytes);
+    Block* block = block_of(range);
+    if (need <= block->size && block->size - need < kLeast) return true;
+    const os::Locked locked(lock_);
+    std::size_t size = block->size;
+    if (need > size) {
+      Block* next = behind(block);
+      if (next == nil() || size + next->size < need) return false;
+      forget_size(next);
+      by_address_.erase(next);
+      free_ -= next->size;
+      size += next->size;
+    }
+    keep(block, size, need);
+    return true;
+  }
+
+  std::size_t usable(const void* range) const { return block_of(range)->size - kPrefix; }
+
+  // Gives the whole pages inside every free block back to the system.
+  void trim() {
+    const os::Locked locked(lock_);
+    if (by_address_.empty()) return;
+    for (Block* block = by_address_.last(0); block != nil(); block = by_address_.neighbour(block, 1)) {
+      Pages::decommit(block + 1, block->size - sizeof(Block));
+    }
+  }
+
+  RangeUsage usage() {
+    const os::Locked locked(lock_);
+    return {mapped_, free_};
+  }
+
+  void fork_prepare() { lock_.lock(); }
+  void fork_parent() { lock_.unlock(); }
+  void fork_child() { lock_.reset(); }
+
+  // For tests: whether every INVARIANT holds, with the number of free blocks. O(N log N).
+  bool consistent(std::size_t* blocks) const;
+
+ private:
+  // A free block, at its start. INVARIANT: its size is a multiple of 16 and at least kLeast, and no two free
+  // blocks touch.
+  struct Block {
+    std::size_t size;  // of the whole block, prefix included
+    std::size_t zero;
+    core::TreeLinks<Block> by_address;
+    // INVARIANT: of all blocks of one size exactly one stands in the tree by size, and has no `prev`; the
+    // others follow it.
+    core::TreeLinks<Block> by_size;
+    Block* next;
+    Block* prev;
+  };
+  static_assert(sizeof(Block) <= 16 * sizeof(void*));
+
+  static std::size_t with_prefix(std::size_t bytes) {
+    const std::size_t need = os::round_up(bytes + kPrefix, kAlignment);
+    return need < kLeast ? kLeast : need;
+  }
+  static void* user(Block* block) { return reinterpret_cast<char*>(block) + kPrefix; }
+  static Block* block_of(void* range) { return reinterpret_cast<Block*>(static_cast<char*>(range) - kPrefix); }
+  static const Block* block_of(const void* range) {
+    return reinterpret_cast<const Block*>(static_cast<const char*>(range) - kPrefix);
+  }
+  static Block* at(Block* block, std::size_t offset) {
+    return reinterpret_cast<Block*>(reinterpret_cast<char*>(block) + offset);
+  }
+  Block* nil() const { return by_size_.nil(); }
+
+  // A block in use of at least `need` bytes: the smallest that fits. Null when the system gives no more.
+  Block* take(std::size_t need) {
+    Block* best = best_fit(need);
+    if (best == nil()) {
+      if (!grow(need)) return nullptr;
+      best = best_fit(need);
+    }
+    // Those behind the one in the tree leave without a change of the tree.
+    if (best->next != nullptr) best = best->next;
+    const std::size_t rest = best->size - need;
+    forget_size(best);
+    if (rest < kLeast) {
+      by_address_.erase(best);
+      free_ -= best->size;
+      return best;
+    }
+    best->size = rest;
+    remember_size(best);
+    free_ -= need;
+    Block* taken = at(best, rest);
+    taken->size = need;
+    taken->zero = 0;
+    return taken;
+  }
+
+  // Makes of a block in use one of `need` bytes, and of what is behind a free block, if it is large enough for one.
+  Block* keep(Block* block, std::size_t size, std::size_t need) {
+    const std::size_t rest = size - need;
+    block->size = rest < kLeast ? size : need;
+    block->zero = 0;
+    if (rest >= kLeast) release(at(block, need), rest);
+    return block;
+  }
+
+  // Paper, section 2.2.1: at most one node enters or leaves the tree by address, and none when one neighbour is free.
+  void release(Block* block, std::size_t size) {
+    Block *before = nil(), *behind = nil(), *parent = nil();
+    int side = 0;
+    for (Block* here = by_address_.root(); here != nil(); here = by_address_.child(here, side)) {  // O(log N)
+      parent = here;
+      side = here < block;
+      (side ? before : behind) = here;
+    }
+    free_ += size;
+    const bool joins_behind = behind != nil() && at(block, size) == behind;
+    if (joins_behind) {
+      forget_size(behind);
+      size += behind->size;
+    }
+    if (before != nil() && at(before, before->size) == block) {
+      if (joins_behind) by_address_.erase(behind);
+      forget_size(before);
+      before->size += size;
+      remember_size(before);
+      return;
+    }
+    block->size = size;
+    block->zero = 0;
+    if (joins_behind)
+      by_address_.replace(behind, block);
+    else
+      by_address_.insert(block, parent, side);
+    remember_size(block);
+  }
+
+  // The free block that starts where `block` ends; nil if there is none. O(log N).
+  Block* behind(Block* block) const {
+    Block* const end = at(block, block->size);
+    Block* here = by_address_.root();
+    while (here != nil() && here != end) here = by_address_.child(here, here < end);
+    return here;
+  }
+
+  Block* best_fit(std::size_t need) const {
+    Block* best = nil();
+    for (Block* here = by_size_.root(); here != nil();) {  // O(log N)
+      const bool fits = here->size >= need;
+      if (fits) best = here;
+      here = by_size_.child(here, !fits);
+    }
+    return best;
+  }
+
+  void remember_size(Block* block) {
+    Block* parent = nil();
+    int side = 0;
+    for (Block* here = by_size_.root(); here != nil(); here = by_size_.child(here, side)) {  // O(log N)
+      if (here->size == block->size) {
+        block->prev = here;
+        block->next = here->next;
+        if (block->next != nullptr) block->next->prev = block;
+        here->next = block;
+        return;
+      }
+      parent = here;
+      side = here->size < block->size;
+    }
+    block->prev = block->next = nullptr;
+    by_size_.insert(block, parent, side);
+  }
+
+  void forget_size(Block* block) {
+    if (block->prev != nullptr) {
+      block->prev->next = block->next;
+      if (block->next != nullptr) block->next->prev = block->prev;
+    } else if (block->next != nullptr) {
+      block->next->prev = nullptr;
+      by_size_.replace(block, block->next);
+    } else {
+      by_size_.erase(block);
+    }
+  }
+
+  [[gnu::noinline, gnu::cold]] bool grow(std::size_t need) {
+    std::size_t bytes = os::round_up(need < kStep ? kStep : need, os::page_bytes());
+    void* memory = Pages::map(bytes);
+    if (memory == nullptr) {
+      bytes = os::round_up(need, os::page_bytes());
+      memory = Pages::map(bytes);
+      if (memory == nullptr) return false;
+    }
+    mapped_ += bytes;
+    release(static_cast<Block*>(memory), bytes);
+    return true;
+  }
+
+  Block nil_{};  // of both trees: the sentinel is only written, so it can be shared
+  core::RedBlackTree<Block, &Block::by_address> by_address_{&nil_};
+  core::RedBlackTree<Block, &Block::by_size> by_size_{&nil_};
+  std::size_t mapped_ = 0;
+  std::size_t free_ = 0;  // INVARIANT: the sum of the sizes of all free blocks
+  os::Lock lock_;
+};
+
+template <class Pages>
+bool BestFitTree<Pages>::consistent(std::size_t* blocks) const {
+  std::size_t count = 0, bytes = 0, listed = 0;
+  if (!by_address_.empty()) {
+    const Block* before = nullptr;
+    for (Block* block = by_address_.last(0); block != nil(); block = by_address_.neighbour(block, 1)) {
+      if (block->size < kLeast || block->size % kAlignment != 0) return false;
+      if (before != nullptr && reinterpret_cast<const char*>(before) + before->size >= reinterpret_cast<char*>(block))
+        return false;
+      before = block;
+      ++count;
+      bytes += block->size;
+    }
+    std::size_t last = 0;
+    for (Block* head = by_size_.last(0); head != nil(); head = by_size_.neighbour(head, 1)) {
+      if (head->size <= last || head->prev != nullptr) return false;
+      last = head->size;
+      for (Block* block = head; block != nullptr; block = block->next) {
+        if (block->size != last || (block->next != nullptr && block->next->prev != block)) return false;
+        ++listed;
+      }
+    }
+  }
+  *blocks = count;
+  return listed == count && bytes == free_ && bytes <= mapped_;
+}
+
+}  // namespace heapyard

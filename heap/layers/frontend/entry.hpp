@@ -1,0 +1,77 @@
+// Who may enter the heap: a thread starts, works, may come back while it is inside, ends, and may come again after
+// that.
+//
+// Idea: a thread's front end is out of its thread-local pointer while the thread is inside. Whoever finds `nobody`
+// there (a signal handler, a fork handler of another library, the C library while we arm the exit hook) is inside
+// already, has not started, or has ended; `phase` tells which. `nobody` is a front end that is empty and takes
+// nothing, so the fast paths need no test of their own. Cost: two stores per operation. Threads: all state is
+// thread-local, written by its own thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace heapyard {
+
+// Thread: the front end of one thread, with `static Thread nobody`.
+template <class Thread>
+class Entry {
+ public:
+  enum class Phase : std::uint8_t { fresh, live, inside, ended };
+
+  // What a thread found on a slow path, to be given back by leave().
+  struct Visit {
+    Thread* thread;  // null: no front end, go to the heap directly
+    Phase after;
+    bool again;  // inside already: touch nothing that is locked or cached
+  };
+
+  static Thread* take() {
+    Thread* thread = current_;
+    current_ = &Thread::nobody;
+    std::atomic_signal_fence(std::memory_order_acq_rel);  // a handler sees it gone before anything is changed
+    return thread;
+  }
+
+  static void put(Thread* thread) {
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    current_ = thread;
+  }
+
+  // After take(). `start()` makes a front end for a thread's first visit, or gives null.
+  template <class Start>
+  static Visit enter(Thread* taken, Start start) {
+    if (taken != &Thread::nobody) [[likely]]
+      return {taken, Phase::live, false};
+    const Phase before = phase_;
+    if (before == Phase::live || before == Phase::inside) return {nullptr, before, true};
+    phase_ = Phase::inside;
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    if (before == Phase::ended) return {nullptr, Phase::ended, false};
+    Thread* thread = start();
+    if (thread == nullptr) return {nullptr, Phase::fresh, false};
+    return {thread, Phase::live, false};
+  }
+
+  static void leave(const Visit& visit) {
+    if (visit.again) return;
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    // Between the two stores a handler finds the thread inside.
+    phase_ = visit.after;
+    if (visit.thread != nullptr) current_ = visit.thread;
+  }
+
+  // From the exit hook, outside of the heap: gives the front end up for good; null if the thread has none.
+  static Thread* end() {
+    if (phase_ != Phase::live) return nullptr;
+    phase_ = Phase::inside;
+    return take();
+  }
+  static void ended() { phase_ = Phase::ended; }
+
+ private:
+  static inline constinit thread_local Thread* current_ = &Thread::nobody;
+  static inline constinit thread_local Phase phase_ = Phase::fresh;
+};
+
+}  // namespace heapyard

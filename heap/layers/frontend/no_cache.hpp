@@ -1,0 +1,49 @@
+// No cache: every block comes from the heap of spans, one at a time. What a cache is measured against.
+//
+// Cost: one acquisition of the heap's lock per block. Threads: each remembers only which heap it uses.
+#pragma once
+
+#include "heap/layers/concepts.hpp"
+#include "heap/layers/frontend/entry.hpp"
+
+namespace heapyard {
+
+template <class Spans>
+class NoCache {
+ public:
+  struct Thread {
+    static Thread nobody;
+    unsigned heap;
+  };
+  using Entry = heapyard::Entry<Thread>;
+  using Visit = typename Entry::Visit;
+
+  constexpr explicit NoCache(Spans& spans) : spans_(spans) {}
+
+  void* allocate(unsigned) { return nullptr; }
+  bool free(unsigned, void*) { return false; }
+
+  void* refill(const Visit& visit, unsigned size_class) {
+    void* block;
+    return spans_.allocate(size_class, &block, 1, visit.thread == nullptr ? 0 : visit.thread->heap) == 1 ? block
+                                                                                                         : nullptr;
+  }
+
+  void flush(const Visit&, unsigned, void* block) { spans_.free(&block, 1); }
+
+  Thread* start() {
+    self_.heap = spans_.heap_of_new_thread();
+    return &self_;
+  }
+
+  void stop(Thread*) {}
+
+ private:
+  static inline constinit thread_local Thread self_{};
+  Spans& spans_;
+};
+
+template <class Spans>
+constinit typename NoCache<Spans>::Thread NoCache<Spans>::Thread::nobody{};
+
+}  // namespace heapyard

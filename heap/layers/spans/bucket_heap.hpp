@@ -1,0 +1,135 @@
+// Small blocks from page records, one ring of records per size: BFM's bucket component.
+//
+// Idea: paper, section 2.1. In each ring the records with room come first (white), the full ones last (black).
+// Blocks are taken from the front record only; a record that fills goes to the back, one that was full and gets a
+// block back goes to the front. So records far from the front drain, and an entirely free one goes back to the
+// ranges at once. Cost: O(1) per block, and one O(log N) call of the range source per record taken or given back.
+// Threads: one lock per heap; a free takes the lock of the heap that owns the block. Lock order: this one, then the
+// range source's.
+//
+// INVARIANT: a ring is white* black*, seen from its front.
+#pragma once
+
+#include <cstddef>
+
+#include "heap/core/ring.hpp"
+#include "heap/layers/concepts.hpp"
+#include "heap/layers/spans/page_record.hpp"
+#include "heap/os/lock.hpp"
+
+namespace heapyard {
+
+// What to do with a record that holds no block any more: the paper gives it back at once.
+struct GiveBack {
+  static bool keep(const core::Ring<PageRecord>&) { return false; }
+};
+
+// The last white record of its size stays, so that one block more or less than a record holds does not cost two
+// calls.
+struct KeepLast {
+  static bool keep(const core::Ring<PageRecord>& ring) {
+    const PageRecord* front = ring.front();
+    return front->unused() && (front->next == front || front->next->full());
+  }
+};
+
+template <class Steps, class Ranges, class OnEmpty = GiveBack>
+class BucketHeap {
+ public:
+  static constexpr unsigned kClasses = Steps::kClasses;
+
+  constexpr BucketHeap() = default;
+
+  // Up to n blocks of a class; fewer, or 0, when memory is out.
+  unsigned allocate(Ranges& ranges, unsigned size_class, void** blocks, unsigned n, unsigned index) {
+    const os::Locked locked(lock_);
+    core::Ring<PageRecord>& ring = rings_[size_class];
+    for (unsigned i = 0; i < n; ++i) {
+      PageRecord* record = ring.front();
+      if (record == nullptr || record->full()) {
+        void* memory = ranges.allocate(PageRecord::bytes());
+        if (memory == nullptr) return i;
+        record = PageRecord::make(memory, Steps::bytes_of(size_class), index);
+        ring.push_front(record);
+      }
+      blocks[i] = record->take(size_class);
+      if (record->full()) ring.front_to_back();
+    }
+    return n;
+  }
+
+  // Blocks of this heap's records, all of them.
+  void free(Ranges& ranges, void* const* blocks, unsigned n) {
+    const os::Locked locked(lock_);
+    for (unsigned i = 0; i < n; ++i) {
+      void* block = blocks[i];
+      PageRecord* record = PageRecord::of(block);
+      core::Ring<PageRecord>& ring = rings_[PageRecord::class_of(PageRecord::prefix_of(block))];
+      switch (put(ring, record, block)) {
+        case Transition::empty:
+          if (OnEmpty::keep(ring)) break;
+          ring.remove(record);
+          ranges.free(record);
+          break;
+        case Transition::reusable:
+          ring.remove(record);
+          ring.push_front(record);
+          break;
+        case Transition::none:
+          break;
+      }
+    }
+  }
+
+  // Bytes of blocks that are free within this heap's records. O(records).
+  std::size_t free_bytes() {
+    const os::Locked locked(lock_);
+    std::size_t bytes = 0;
+    for (const core::Ring<PageRecord>& ring : rings_) {
+      const PageRecord* record = ring.front();
+      if (record == nullptr) continue;
+      do {
+        bytes += std::size_t{record->free_blocks} * record->stride;
+        record = record->next;
+      } while (record != ring.front());
+    }
+    return bytes;
+  }
+
+  void fork_prepare() { lock_.lock(); }
+  void fork_parent() { lock_.unlock(); }
+  void fork_child() { lock_.reset(); }
+
+  // For tests: whether every INVARIANT holds. O(records).
+  bool consistent() const {
+    for (const core::Ring<PageRecord>& ring : rings_) {
+      const PageRecord* record = ring.front();
+      if (record == nullptr) continue;
+      bool black = false;
+      do {
+        if (black && !record->full()) return false;
+        black = record->full();
+        std::uint32_t room = static_cast<std::uint32_t>(reinterpret_cast<const char*>(record) + PageRecord::bytes() -
+                                                        record->unfracted) /
+                             record->stride;
+        for (const FreeBlock* block = record->freed; block != nullptr; block = block->next) ++room;
+        if (room != record->free_blocks) return false;
+        record = record->next;
+      } while (record != ring.front());
+    }
+    return true;
+  }
+
+ private:
+  static Transition put(core::Ring<PageRecord>& ring, PageRecord* record, void* block) {
+    record->put(block);
+    if (record->unused()) return Transition::empty;
+    // Behind a full one it was full itself; at the front there is nothing before it.
+    return record != ring.front() && record->prev->full() ? Transition::reusable : Transition::none;
+  }
+
+  os::Lock lock_;
+  core::Ring<PageRecord> rings_[kClasses];
+};
+
+}  // namespace heapyard

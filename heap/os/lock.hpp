@@ -1,0 +1,96 @@
+// A lock of four bytes that spins briefly and then sleeps in the kernel.
+//
+// Idea: three states as in Drepper, "Futexes Are Tricky" (2011), section 5: free, held, held with sleepers. While
+// the process has one thread no atomic instruction is spent. Cost: lock and unlock O(1) uncontended; the spin is
+// bounded, then one system call per sleep. Fork: the child resets it. Not recursive; whoever may meet its own lock
+// does not come here (layers/frontend/entry.hpp).
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "heap/os/pages.hpp"
+
+namespace heapyard::os {
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+class Lock {
+ public:
+  constexpr Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  void lock() {
+    // A thread that holds the lock starts no other, so the answer is the same at unlock.
+    if (__libc_single_threaded) {
+      state_.store(kHeld, std::memory_order_relaxed);
+      return;
+    }
+    std::uint32_t expected = kFree;
+    if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire)) [[unlikely]]
+      wait();
+  }
+
+  void unlock() {
+    if (__libc_single_threaded) {
+      state_.store(kFree, std::memory_order_relaxed);
+      return;
+    }
+    if (state_.exchange(kFree, std::memory_order_release) == kSleepers) [[unlikely]]
+      wake();
+  }
+
+  // In the child of a fork, which no other thread survives.
+  void reset() { state_.store(kFree, std::memory_order_relaxed); }
+
+ private:
+  enum : std::uint32_t { kFree, kHeld, kSleepers };
+  static constexpr int kSpins = 100;  // about a lock transfer between processors
+
+  [[gnu::noinline, gnu::cold]] void wait() {
+    const KeepErrno keep;
+    for (int spin = 0; spin < kSpins; ++spin) {
+      std::uint32_t expected = kFree;
+      if (state_.load(std::memory_order_relaxed) == kFree &&
+          state_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire)) {
+        return;
+      }
+      pause();
+    }
+    while (state_.exchange(kSleepers, std::memory_order_acquire) != kFree) {
+      syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, kSleepers, nullptr, nullptr, 0);
+    }
+  }
+
+  [[gnu::noinline, gnu::cold]] void wake() {
+    const KeepErrno keep;
+    syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+
+  std::atomic<std::uint32_t> state_{kFree};
+};
+
+class Locked {
+ public:
+  explicit Locked(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~Locked() { lock_.unlock(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+}  // namespace heapyard::os

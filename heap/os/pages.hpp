@@ -1,0 +1,57 @@
+// Pages from the operating system.
+//
+// Idea: the only calls that map, unmap or empty memory. None changes errno, for free() must not (POSIX 2024).
+// Cost: one system call each. Threads: any; signal handlers: any. Errors: null or false, never an abort.
+#pragma once
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+namespace heapyard::os {
+
+// Restores errno when it goes out of scope.
+class KeepErrno {
+ public:
+  KeepErrno() = default;
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+  ~KeepErrno() { errno = saved_; }
+
+ private:
+  int saved_ = errno;
+};
+
+constexpr std::size_t round_up(std::size_t value, std::size_t power_of_two) {
+  return (value + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+// 4, 16 or 64 KiB: known at run time only, on AArch64 for one.
+inline std::size_t page_bytes() { return getauxval(AT_PAGESZ); }
+
+// Zeroed memory, private to the process; null when there is none. `bytes` is rounded up to pages.
+inline void* map(std::size_t bytes) {
+  const KeepErrno keep;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+inline void unmap(void* memory, std::size_t bytes) {
+  const KeepErrno keep;
+  munmap(memory, bytes);
+}
+
+// The whole pages within [memory, memory + bytes) go back to the system; they read as zeros when touched again.
+inline bool decommit(void* memory, std::size_t bytes) {
+  const KeepErrno keep;
+  const std::size_t page = page_bytes();
+  const std::uintptr_t first = round_up(reinterpret_cast<std::uintptr_t>(memory), page);
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) & ~(page - 1);
+  if (first >= end) return true;
+  return madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED) == 0;
+}
+
+}  // namespace heapyard::os

@@ -1,0 +1,14 @@
+// The operating system as a policy: what layers that map memory take as their `Pages`.
+#pragma once
+
+#include "heap/os/pages.hpp"
+
+namespace heapyard::os {
+
+struct SystemPages {
+  static void* map(std::size_t bytes) { return os::map(bytes); }
+  static void unmap(void* memory, std::size_t bytes) { os::unmap(memory, bytes); }
+  static bool decommit(void* memory, std::size_t bytes) { return os::decommit(memory, bytes); }
+};
+
+}  // namespace heapyard::os

@@ -1,0 +1,39 @@
+// What threads, forks and processors there are.
+//
+// Idea: one key of pthreads calls us when a thread ends, whatever started it; it may be armed again afterwards. Cost:
+// O(1). Errors: a process without free keys runs on, and what its threads had cached is lost when they end.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+namespace heapyard::os {
+
+class ThreadExitHook {
+ public:
+  constexpr ThreadExitHook() = default;
+
+  // Before the first arm(), by one thread.
+  void create(void (*at_exit)(void*)) { created_ = pthread_key_create(&key_, at_exit) == 0; }
+
+  // `at_exit` runs when this thread ends. The C library may allocate here.
+  void arm() {
+    if (created_) pthread_setspecific(key_, this);
+  }
+
+ private:
+  pthread_key_t key_ = 0;
+  bool created_ = false;
+};
+
+inline void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) { pthread_atfork(prepare, parent, child); }
+
+// Processors this process may run on; at least 1. Does not allocate.
+inline unsigned processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  const int count = CPU_COUNT(&set);
+  return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+}  // namespace heapyard::os

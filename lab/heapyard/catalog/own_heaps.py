@@ -1,0 +1,24 @@
+"""The heaps of this repository: malloc libraries that the native build makes, listed in the file it leaves beside them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from ..model import places
+from ..model.allocator import Allocator
+
+
+def own_heaps() -> list[Allocator]:
+    """Every composition of heap/allocators, in the order of heap/CMakeLists.txt; none before the native build. O(heaps)."""
+    try:
+        listed = json.loads(places.own_heaps().read_text())
+    except (OSError, ValueError):
+        return []
+    return [_heap(**entry) for entry in listed]
+
+
+def _heap(name: str, title: str, version: str) -> Allocator:
+    library = places.native(f"lib{name}.so")
+    heap = Allocator(name, title, version, library.resolve(), provenance="built from heap/")
+    return heap if library.exists() else replace(heap, library=None, status="unavailable", reason="not built")

@@ -1,0 +1,72 @@
+"""The include law of the native rooms: os <- core <- layers <- allocators <- abi, and backend <- spans <- frontend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STOREYS = ("heap/os", "heap/core", "heap/layers/backend", "heap/layers/spans", "heap/layers/frontend", "heap/layers",
+           "heap/allocators", "heap/abi")
+SHARED = "heap/layers/concepts.hpp"  # the contracts: below every layer
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+MOST_LINES = 320  # of a header of the heap: one idea, one sitting
+
+
+def storey(path: str) -> int:
+    """Place in the order; the longest folder that fits decides."""
+    if path == SHARED:
+        return STOREYS.index("heap/layers/backend")
+    folder = max((place for place in STOREYS if path.startswith(place + "/")), key=len)
+    return STOREYS.index(folder)
+
+
+def breaches(path: str, source: str) -> Iterator[str]:
+    for included in INCLUDE.findall(source):
+        if not included.startswith("heap/"):
+            if included != "composition.hpp" or not path.startswith("heap/abi/"):
+                yield f"{path} includes {included}, which is not of the heap"
+        elif storey(included) > storey(path):
+            yield f"{path} includes {included}, which stands above it"
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in {".hpp", ".cpp"})
+
+
+def test_every_include_of_the_heap_points_downwards() -> None:
+    files = sources("heap")
+    assert len(files) > 15
+    found = [breach for path in files for breach in breaches(str(path.relative_to(ROOT)), path.read_text())]
+    assert not found
+
+
+def test_mutators_never_include_the_heap() -> None:
+    files = sources("mutators")
+    assert files
+    found = [str(path) for path in files if any(name.startswith("heap/") for name in INCLUDE.findall(path.read_text()))]
+    assert not found
+
+
+def test_headers_of_the_heap_stay_small() -> None:
+    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources("heap")}
+    assert not {name: lines for name, lines in sizes.items() if lines > MOST_LINES}
+
+
+@pytest.mark.parametrize(
+    ("path", "included", "breach"),
+    [
+        ("heap/core/ring.hpp", "heap/os/pages.hpp", False),
+        ("heap/os/pages.hpp", "heap/core/ring.hpp", True),
+        ("heap/layers/spans/bucket_heap.hpp", "heap/layers/concepts.hpp", False),
+        ("heap/layers/backend/best_fit_tree.hpp", "heap/layers/spans/page_record.hpp", True),
+        ("heap/layers/spans/bucket_heap.hpp", "heap/layers/frontend/entry.hpp", True),
+        ("heap/allocators/bfm.hpp", "heap/abi/heap_concept.hpp", True),
+        ("heap/core/ring.hpp", "mutators/kit/arena.hpp", True),
+    ],
+)
+def test_the_law_tells_up_from_down(path: str, included: str, breach: bool) -> None:
+    assert bool(list(breaches(path, f'#include "{included}"\n'))) is breach

@@ -1,0 +1,171 @@
+// The tree component against a model of byte ranges: no overlap, contents kept, everything coalesces.
+#include "heap/layers/backend/best_fit_tree.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "test_pages.hpp"
+
+namespace heapyard {
+namespace {
+
+using Tree = BestFitTree<test::ScarcePages>;
+
+class BestFit : public testing::Test {
+ protected:
+  void SetUp() override { test::ScarcePages::left = SIZE_MAX; }
+  void TearDown() override { test::ScarcePages::left = SIZE_MAX; }
+
+  void check() {
+    std::size_t blocks;
+    ASSERT_TRUE(tree_.consistent(&blocks));
+  }
+
+  Tree tree_;
+};
+
+struct Held {
+  std::size_t bytes;
+  unsigned char fill;
+};
+
+bool holds(const void* range, const Held& held) {
+  const auto* bytes = static_cast<const unsigned char*>(range);
+  for (std::size_t i = 0; i < held.bytes; ++i) {
+    if (bytes[i] != held.fill) return false;
+  }
+  return true;
+}
+
+TEST_F(BestFit, RandomRangesKeepTheirContentsAndJoinAgain) {
+  std::map<char*, Held> held;
+  std::mt19937 random(7);
+  for (int step = 0; step < 60'000; ++step) {
+    const unsigned what = random() % 10;
+    const std::size_t bytes = 1 + random() % (random() % 20 == 0 ? 300'000 : 4'000);
+    if (what < 5) {
+      const std::size_t alignment = what == 0 ? std::size_t{32} << random() % 9 : 16;
+      void* range = what == 0 ? tree_.allocate_aligned(bytes, alignment) : tree_.allocate(bytes);
+      ASSERT_NE(range, nullptr);
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(range) % alignment, 0u);
+      ASSERT_GE(tree_.usable(range), bytes);
+      const Held now{tree_.usable(range), static_cast<unsigned char>(random())};
+      std::memset(range, now.fill, now.bytes);
+      const auto [at, fresh] = held.emplace(static_cast<char*>(range), now);
+      ASSERT_TRUE(fresh);
+      if (at != held.begin()) {
+        ASSERT_LE(std::prev(at)->first + std::prev(at)->second.bytes, at->first);
+      }
+      if (std::next(at) != held.end()) {
+        ASSERT_LE(at->first + now.bytes, std::next(at)->first);
+      }
+    } else if (!held.empty()) {
+      auto at = held.lower_bound(std::next(held.begin(), static_cast<long>(random() % held.size()))->first);
+      ASSERT_TRUE(holds(at->first, at->second));
+      if (what == 5) {
+        const std::size_t kept = std::min(bytes, at->second.bytes);
+        if (tree_.resize(at->first, bytes)) {
+          ASSERT_GE(tree_.usable(at->first), bytes);
+          ASSERT_TRUE(holds(at->first, {kept, at->second.fill}));
+          at->second.bytes = tree_.usable(at->first);
+          std::memset(at->first, at->second.fill, at->second.bytes);
+        }
+      } else {
+        tree_.free(at->first);
+        held.erase(at);
+      }
+    }
+    if (step % 500 == 0) check();
+  }
+  for (const auto& [range, what] : held) {
+    ASSERT_TRUE(holds(range, what));
+    tree_.free(range);
+  }
+  check();
+  EXPECT_EQ(tree_.usage().free, tree_.usage().mapped);
+}
+
+TEST_F(BestFit, TheSmallestThatFitsIsTaken) {
+  std::vector<void*> guards, holes;
+  for (const std::size_t bytes : {4000, 1000, 2000, 3000}) {
+    holes.push_back(tree_.allocate(bytes));
+    guards.push_back(tree_.allocate(600));
+  }
+  for (void* hole : holes) tree_.free(hole);
+  EXPECT_EQ(tree_.allocate(1900), holes[2]);
+  EXPECT_EQ(tree_.allocate(2900), holes[3]);
+  EXPECT_EQ(tree_.allocate(1000), holes[1]);
+  for (void* guard : guards) tree_.free(guard);
+  check();
+}
+
+TEST_F(BestFit, ARestBelowTheLeastSizeGoesWithTheBlock) {
+  void* hole = tree_.allocate(4000);
+  void* guard = tree_.allocate(600);
+  tree_.free(hole);
+  EXPECT_EQ(tree_.allocate(4000 - Tree::kLeast + 64), hole);
+  EXPECT_GE(tree_.usable(hole), 4000u);
+  tree_.free(guard);
+}
+
+TEST_F(BestFit, ASplitHandsOutTheUpperPart) {
+  char* hole = static_cast<char*>(tree_.allocate(8000));
+  void* guard = tree_.allocate(600);
+  tree_.free(hole);
+  char* taken = static_cast<char*>(tree_.allocate(1000));
+  EXPECT_GT(taken, hole);
+  EXPECT_LT(taken, hole + 8000);
+  tree_.free(guard);
+  check();
+}
+
+TEST_F(BestFit, GrowsIntoTheFreeBlockBehindAndGivesBackWhatItDoesNotNeed) {
+  char* behind = static_cast<char*>(tree_.allocate(8000));
+  char* range = static_cast<char*>(tree_.allocate(2000));
+  if (range > behind) std::swap(range, behind);
+  const std::size_t before = tree_.usable(range);
+  EXPECT_FALSE(tree_.resize(range, before + 1000));  // what is behind is in use
+  tree_.free(behind);
+  ASSERT_TRUE(tree_.resize(range, before + 1000));
+  EXPECT_GE(tree_.usable(range), before + 1000);
+  ASSERT_TRUE(tree_.resize(range, 600));
+  EXPECT_LT(tree_.usable(range), 600 + Tree::kLeast);
+  check();
+}
+
+TEST_F(BestFit, OutOfMemoryIsNullAndPasses) {
+  test::ScarcePages::left = 1;
+  std::vector<void*> ranges;
+  for (;;) {
+    void* range = tree_.allocate(5000);
+    if (range == nullptr) break;
+    ranges.push_back(range);
+  }
+  EXPECT_GT(ranges.size(), 100u);
+  EXPECT_EQ(tree_.allocate_aligned(5000, 4096), nullptr);
+  check();
+  for (void* range : ranges) tree_.free(range);
+  EXPECT_EQ(tree_.usage().free, tree_.usage().mapped);
+  EXPECT_NE(tree_.allocate(5000), nullptr);
+}
+
+TEST_F(BestFit, TrimGivesTheInsideOfFreeBlocksBackAndKeepsTheTrees) {
+  void* range = tree_.allocate(500'000);
+  void* guard = tree_.allocate(600);
+  std::memset(range, 1, 500'000);
+  tree_.free(range);
+  test::ScarcePages::decommitted = 0;
+  tree_.trim();
+  EXPECT_GE(test::ScarcePages::decommitted, 490'000u);
+  check();
+  EXPECT_EQ(tree_.allocate(500'000), range);
+  tree_.free(guard);
+}
+
+}  // namespace
+}  // namespace heapyard

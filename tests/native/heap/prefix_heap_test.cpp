@@ -1,0 +1,349 @@
+// Whole compositions, as objects beside the malloc that serves this test: threads, blocks that cross them, scarce
+// memory, re-entry.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "heap/allocators/bfm.hpp"
+#include "test_pages.hpp"
+
+namespace heapyard {
+namespace {
+
+using test::ScarcePages;
+using Full = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages>;
+using Fine = BfmParts<BfmFineSteps, 8, kBfmDepth, KeepLast, ScarcePages>;
+using OneCached = BfmParts<BfmSteps, 1, kBfmDepth, GiveBack, ScarcePages>;
+using One = BfmPartsNoCache<BfmSteps, 1, ScarcePages>;
+using Several = BfmPartsNoCache<BfmSteps, 8, ScarcePages>;
+
+// A block remembers what it was filled with in its first byte.
+void fill(void* block, std::size_t bytes, unsigned char value) { std::memset(block, value, bytes); }
+bool filled(const void* block, std::size_t bytes) {
+  const auto* at = static_cast<const unsigned char*>(block);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (at[i] != at[0]) return false;
+  }
+  return true;
+}
+
+template <class Parts>
+class Composition : public testing::Test {
+ protected:
+  using Heap = PrefixHeap<Parts>;
+  void SetUp() override { ScarcePages::left = SIZE_MAX; }
+  void TearDown() override { ScarcePages::left = SIZE_MAX; }
+
+  static void check() {
+    std::size_t blocks;
+    ASSERT_TRUE(Parts::ranges.consistent(&blocks));
+    ASSERT_TRUE(Parts::spans.consistent());
+  }
+
+  // Runs in a thread of its own, so that everything it caches is given back.
+  template <class Work>
+  static void in_thread(Work work) {
+    std::thread(work).join();
+  }
+};
+using Compositions = testing::Types<Full, Fine, OneCached, One, Several>;
+TYPED_TEST_SUITE(Composition, Compositions);
+
+TYPED_TEST(Composition, EverySizeIsServedAlignedAndWritable) {
+  using Heap = PrefixHeap<TypeParam>;
+  for (std::size_t bytes = 0; bytes < 3000; ++bytes) {
+    void* block = Heap::allocate(bytes);
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % 16, 0u);
+    ASSERT_GE(Heap::usable(block), bytes);
+    fill(block, Heap::usable(block), 1);
+    for (std::size_t alignment = 1; alignment <= 1u << 16; alignment *= 4) {
+      void* aligned = Heap::allocate_aligned(bytes, alignment);
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(aligned) % alignment, 0u);
+      fill(aligned, bytes, 2);
+      Heap::free(aligned);
+    }
+    ASSERT_TRUE(filled(block, bytes));
+    Heap::free(block);
+  }
+  this->check();
+}
+
+TYPED_TEST(Composition, ZeroedMemoryIsZeroAfterUse) {
+  using Heap = PrefixHeap<TypeParam>;
+  for (const std::size_t bytes : {8ul, 100ul, 5'000ul, 3'000'001ul}) {
+    for (int round = 0; round < 3; ++round) {
+      auto* block = static_cast<unsigned char*>(Heap::allocate_zeroed(bytes));
+      for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(block[i], 0);
+      fill(block, bytes, 0xEE);
+      Heap::free(block);
+    }
+  }
+}
+
+TYPED_TEST(Composition, ThreadsExchangeBlocksAndEverythingComesBack) {
+  using Heap = PrefixHeap<TypeParam>;
+  constexpr int kThreads = 6, kSteps = 20'000, kSlots = 300;
+  const std::size_t before = [] { return Heap::usage().mapped - Heap::usage().free; }();
+  std::array<std::atomic<void*>, kSlots> shared{};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int step = 0; step < kSteps; ++step) {
+        const std::size_t bytes = 8 + random() % (random() % 50 == 0 ? 20'000 : 600);
+        auto* block = static_cast<unsigned char*>(Heap::allocate(bytes));
+        fill(block, bytes, static_cast<unsigned char>(random()));
+        std::memcpy(block + 1, &block[0], 1);
+        void* old = shared[random() % kSlots].exchange(block);
+        if (old != nullptr) {
+          if (!filled(old, 8)) ++wrong;
+          Heap::free(old);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::atomic<void*>& slot : shared) {
+    if (void* block = slot.exchange(nullptr)) Heap::free(block);
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  this->check();
+  // What this thread holds back in its own cache is at most a few blocks of each class.
+  EXPECT_LE(Heap::usage().mapped - Heap::usage().free, before + 200'000);
+}
+
+TYPED_TEST(Composition, ManyShortThreadsNeedNoMoreMemoryThanOne) {
+  using Heap = PrefixHeap<TypeParam>;
+  const auto work = [] {
+    std::vector<void*> blocks;
+    for (std::size_t bytes = 8; bytes < 1500; bytes += 24) blocks.push_back(Heap::allocate(bytes));
+    for (void* block : blocks) Heap::free(block);
+  };
+  for (int i = 0; i < 20; ++i) this->in_thread(work);
+  const std::size_t mapped = Heap::usage().mapped, in_use = mapped - Heap::usage().free;
+  for (int i = 0; i < 500; ++i) this->in_thread(work);
+  EXPECT_EQ(Heap::usage().mapped, mapped);
+  EXPECT_EQ(Heap::usage().mapped - Heap::usage().free, in_use);
+}
+
+TYPED_TEST(Composition, MemoryRunsOutAndComesBackWithNothingLost) {
+  using Heap = PrefixHeap<TypeParam>;
+  this->in_thread([] {
+    for (const std::size_t bytes : {24ul, 500ul, 4'000ul, 200'000ul}) {
+      ScarcePages::left = 3;
+      std::vector<void*> blocks;
+      while (void* block = Heap::allocate(bytes)) {
+        fill(block, bytes, static_cast<unsigned char>(blocks.size()));
+        blocks.push_back(block);
+      }
+      EXPECT_EQ(Heap::allocate_aligned(1 << 22, 1 << 20), nullptr);
+      EXPECT_EQ(Heap::allocate_zeroed(1 << 22), nullptr);
+      for (void* block : blocks) {
+        ASSERT_TRUE(filled(block, bytes));
+        Heap::free(block);
+      }
+      void* again = Heap::allocate(bytes);
+      EXPECT_NE(again, nullptr);
+      Heap::free(again);
+    }
+  });
+  this->check();
+}
+
+TYPED_TEST(Composition, AThreadThatFindsNoMemoryAtItsFirstVisitStillFrees) {
+  using Heap = PrefixHeap<TypeParam>;
+  void* block = Heap::allocate(40);
+  void* range = Heap::allocate(4000);
+  ScarcePages::left = 0;
+  this->in_thread([&] {
+    Heap::free(block);
+    Heap::free(range);
+  });
+  this->check();
+}
+
+// A handler that runs in the middle of whatever this thread does, many times.
+template <class Heap>
+struct Interrupter {
+  static inline std::array<void*, 64> held{};
+  static inline unsigned next = 0;
+  static void handle(int) {
+    void*& slot = held[next++ % held.size()];
+    if (slot != nullptr) Heap::free(slot);
+    slot = Heap::allocate(next % 7 == 0 ? 3000 : 8 + next % 500);
+    if (slot != nullptr) fill(slot, 8, static_cast<unsigned char>(next));
+  }
+};
+
+TYPED_TEST(Composition, ASignalHandlerMayAllocateAndFreeInTheMiddleOfEither) {
+  using Heap = PrefixHeap<TypeParam>;
+  using Hits = Interrupter<Heap>;
+  struct sigaction action {
+  }, old{};
+  action.sa_handler = Hits::handle;
+  sigaction(SIGUSR1, &action, &old);
+  std::atomic<bool> done{false};
+  const pthread_t worker = pthread_self();
+  std::thread sender([&] {
+    for (; !done; usleep(20)) pthread_kill(worker, SIGUSR1);
+  });
+  std::mt19937 random(11);
+  std::array<void*, 200> slots{};
+  for (int step = 0; step < 100'000 || Hits::next < 1000; ++step) {
+    void*& slot = slots[random() % slots.size()];
+    if (slot != nullptr) {
+      ASSERT_TRUE(filled(slot, 8));
+      Heap::free(slot);
+    }
+    slot = Heap::allocate(8 + random() % 700);
+    ASSERT_NE(slot, nullptr);
+    fill(slot, 8, static_cast<unsigned char>(random()));
+  }
+  done = true;
+  sender.join();
+  sigaction(SIGUSR1, &old, nullptr);
+  for (void* slot : slots) Heap::free(slot);
+  for (void*& slot : Hits::held) {
+    ASSERT_TRUE(slot == nullptr || filled(slot, 8));
+    if (slot != nullptr) Heap::free(slot);
+    slot = nullptr;
+  }
+  this->check();
+}
+
+TYPED_TEST(Composition, AChildOfAForkAllocatesAtOnceWhileOtherThreadsWork) {
+  using Heap = PrefixHeap<TypeParam>;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      while (!done) {
+        void* small = Heap::allocate(random() % 600);
+        void* large = Heap::allocate(random() % 6000);
+        Heap::free(small);
+        Heap::free(large);
+      }
+    });
+  }
+  for (int i = 0; i < 40; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::array<void*, 100> blocks;
+      for (std::size_t b = 0; b < blocks.size(); ++b) {
+        blocks[b] = Heap::allocate(b * 30);
+        if (blocks[b] == nullptr) _exit(1);
+        fill(blocks[b], b * 30, 5);
+      }
+      for (void* block : blocks) Heap::free(block);
+      std::size_t count;
+      _exit(TypeParam::ranges.consistent(&count) && TypeParam::spans.consistent() ? 0 : 2);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  this->check();
+}
+
+TYPED_TEST(Composition, AThreadMayComeBackAfterItsExitHookHasRun) {
+  using Heap = PrefixHeap<TypeParam>;
+  static pthread_key_t late;
+  static std::atomic<int> rounds;
+  rounds = 0;
+  pthread_key_create(&late, [](void* block) {
+    // Runs before or after the heap's own hook, in every round of destructors.
+    Heap::free(block);
+    for (std::size_t bytes = 1; bytes < 900; bytes += 50) Heap::free(Heap::allocate(bytes));
+    if (++rounds % 3 != 0) pthread_setspecific(late, Heap::allocate(100));
+  });
+  for (int i = 0; i < 10; ++i) {
+    this->in_thread([] { pthread_setspecific(late, Heap::allocate(100)); });
+  }
+  EXPECT_EQ(rounds, 30);
+  pthread_key_delete(late);
+  this->check();
+}
+
+TYPED_TEST(Composition, ResizeInPlaceKeepsWhatFits) {
+  using Heap = PrefixHeap<TypeParam>;
+  void* small = Heap::allocate(100);
+  EXPECT_TRUE(Heap::resize(small, Heap::usable(small)));
+  EXPECT_FALSE(Heap::resize(small, Heap::usable(small) + 1));
+  EXPECT_FALSE(Heap::resize(small, 8));  // a smaller block would do
+  Heap::free(small);
+  void* large = Heap::allocate(100'000);
+  fill(large, 100'000, 3);
+  EXPECT_TRUE(Heap::resize(large, 2'000));
+  EXPECT_TRUE(filled(large, 2'000));
+  EXPECT_FALSE(Heap::resize(large, 16));
+  EXPECT_FALSE(Heap::resize(large, SIZE_MAX));
+  Heap::free(large);
+  this->check();
+}
+
+TEST(LoneMapping, BlocksOfAnyAlignmentFindTheirMapping) {
+  using Lone = LoneMapping<ScarcePages>;
+  for (std::size_t alignment = 1; alignment <= 1u << 20; alignment *= 2) {
+    for (const std::size_t bytes : {0ul, 1ul, 4080ul, 4096ul, 100'000ul}) {
+      void* block = Lone::allocate(bytes, alignment);
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0u);
+      ASSERT_TRUE(Lone::owns(block));
+      ASSERT_GE(Lone::usable(block), bytes);
+      fill(block, Lone::usable(block), 1);
+      Lone::free(block);
+    }
+  }
+}
+
+TEST(FreeStack, EachBlockIsWorkedOffOnceThoughManyPushAndTake) {
+  core::FreeStack stack;
+  struct Item {
+    void* link;
+    std::atomic<int> freed{0};
+  };
+  std::vector<Item> items(40'000);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = t; i < items.size(); i += 4) {
+        stack.push(&items[i].link);
+        if (i % 3 == 0) stack.work_off(8, [](void* item) { ++reinterpret_cast<Item*>(item)->freed; });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  while (!stack.empty()) stack.work_off(8, [](void* item) { ++reinterpret_cast<Item*>(item)->freed; });
+  for (const Item& item : items) ASSERT_EQ(item.freed.load(), 1);
+}
+
+TEST(Lock, KeepsThreadsApart) {
+  os::Lock lock;
+  long count = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20'000; ++i) {
+        const os::Locked locked(lock);
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 160'000);
+}
+
+}  // namespace
+}  // namespace heapyard

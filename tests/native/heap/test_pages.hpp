@@ -1,0 +1,27 @@
+// Pages for tests: those of the system, a given number of times.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+
+#include "heap/os/pages.hpp"
+
+namespace heapyard::test {
+
+struct ScarcePages {
+  static inline std::size_t left = std::numeric_limits<std::size_t>::max();  // mappings still granted
+  static inline std::size_t decommitted = 0;                                 // bytes
+
+  static void* map(std::size_t bytes) {
+    if (left == 0) return nullptr;
+    --left;
+    return os::map(bytes);
+  }
+  static void unmap(void* memory, std::size_t bytes) { os::unmap(memory, bytes); }
+  static bool decommit(void* memory, std::size_t bytes) {
+    decommitted += bytes;
+    return os::decommit(memory, bytes);
+  }
+};
+
+}  // namespace heapyard::test
