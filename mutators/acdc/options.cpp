@@ -20,7 +20,7 @@ using kit::Word;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMostTicks = 100'000'000;
 
-// The published code's defaults where they differ from the paper's (specification 1.1).
+// The published code's defaults where they differ from the paper's.
 void code_defaults(Options& o) {
   o.duration = 100;
   o.access = false;

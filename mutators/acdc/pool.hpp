@@ -4,7 +4,7 @@
 // A producer gathers what it shares during a tick in an outbox and hands it over under one lock per receiver (paper,
 // Figure 6: insertion linear in the number of threads, retrieval linear in the number of lifetime-classes). Classes lie
 // in the pool by liveness, not by the producer's clock: the receiver's own clock decides when they expire there. (The
-// published code mixes the two clocks, which scrambles lifetimes; specification 1.8, bug A.)
+// published code mixes the two clocks, which scrambles lifetimes.)
 #pragma once
 
 #include <pthread.h>

@@ -234,7 +234,7 @@ void write_table(const Run& run, const Totals& t, Text& text) {
   text << std::string_view(checksum, static_cast<std::size_t>(end.ptr - checksum)) << ".\n";
 }
 
-// The published code's lines, field by field (specification 1.13), so that existing scripts read them: cycles and kB.
+// The published code's lines, field by field, so that existing scripts read them: cycles and kB.
 void write_acdc(const Run& run, const Totals& t, Text& text) {
   const Options& o = run.options;
   const auto option = [&](const char* name, auto value) { text << "gopts->" << name << " = " << value << '\n'; };

@@ -1,7 +1,7 @@
 // Allocate, zero, release half: what the factorial study of allocators asks of each of its threads.
 //
-// After Elias et al., "Experimental and theoretical analyses of memory allocation algorithms" (SAC 2014;
-// specification 4). NA allocations are shared out among NT threads, sizes uniform in an interval, each filled with
+// After Elias et al., "Experimental and theoretical analyses of memory allocation algorithms" (SAC
+// 2014). NA allocations are shared out among NT threads, sizes uniform in an interval, each filled with
 // zeros; when every thread has all of its objects, half of them are released: the first half in the order of
 // allocation, as published, or every other one, or a random half, by their owner or by its neighbour. On request as
 // many are then allocated anew. Between phases all threads meet and one looks at memory; what that takes is not part

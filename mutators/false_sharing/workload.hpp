@@ -1,12 +1,12 @@
 // Threads write to objects of their own that may lie in one cache line with those of others.
 //
-// After cache-thrash (active) and cache-scratch (passive) of Hoard (Berger et al., ASPLOS 2000;
-// specification 3.3, 3.4). Each thread allocates an object, writes and reads each byte of it many times, frees it,
+// After cache-thrash (active) and cache-scratch (passive) of Hoard (Berger et al., ASPLOS 2000).
+// Each thread allocates an object, writes and reads each byte of it many times, frees it,
 // again and again. Active: does the allocator give parts of one line to two threads at once? Passive: one thread first
 // allocates an object for each thread, which frees it: does the allocator hand the neighbours out again? The
 // repetitions are shared out among the threads. Placement `padded` gives each object lines of its own: the baseline
 // without any false sharing. With an optimising compiler the original programs contain neither the allocation nor the
-// store (specification 3.5). Cost O(iterations) calls, O(iterations x repetitions x size / threads) stores a thread.
+// store. Cost O(iterations) calls, O(iterations x repetitions x size / threads) stores a thread.
 // Bookkeeping: 8 bytes for each of the first iterations whose lines are compared.
 #pragma once
 

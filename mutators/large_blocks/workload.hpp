@@ -1,6 +1,6 @@
 // Blocks from a kilobyte to many megabytes that replace each other in a few slots.
 //
-// After malloc-large of mimalloc-bench (specification 3.9): a new block is made before the old one goes, so one more
+// After malloc-large of mimalloc-bench: a new block is made before the old one goes, so one more
 // than the slots is held. What counts is how an allocator reuses, splits and returns address space, and how often it
 // asks the kernel for pages again; the original zeroes whole blocks and so measures memory bandwidth above all. Here
 // one byte of each page is written unless all is asked for. Each thread works for itself. Cost O(steps) calls and

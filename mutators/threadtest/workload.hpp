@@ -1,6 +1,6 @@
 // Rounds of allocating many objects of one size and freeing them in the order of allocation, each thread for itself.
 //
-// After threadtest (Berger et al., "Hoard", ASPLOS 2000; specification 3.1): per round a thread allocates all of its
+// After threadtest (Berger et al., "Hoard", ASPLOS 2000): per round a thread allocates all of its
 // objects, writes each whole, and frees them; thread-local caches overrun. Strong scaling: the objects are shared out
 // among the threads, the remainder too, which the original drops. Cost O(iterations x objects) calls.
 #pragma once

@@ -1,6 +1,6 @@
 // Some threads only allocate, others only release: every object is given back by a thread that did not take it.
 //
-// Behaves like xmalloc-test as it is described (specification 3.8); the original was not looked at. A producer
+// Behaves like xmalloc-test as it is described; the original was not looked at. A producer
 // allocates a block for a batch and the batch's objects, writes the first bytes of each, and leaves the batch in a
 // depot; a consumer takes it and releases the objects and the block. Producers and consumers may be of different
 // numbers. With one thread, that thread does both in turn. Work is a number of batches; time only on request. Cost
