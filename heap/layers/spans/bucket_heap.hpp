@@ -44,15 +44,15 @@ class BucketHeap {
   unsigned allocate(Ranges& ranges, unsigned size_class, void** blocks, unsigned n, unsigned index) {
     const os::Locked locked(lock_);
     core::Ring<PageRecord>& ring = rings_[size_class];
-    for (unsigned i = 0; i < n; ++i) {
+    for (unsigned got = 0; got < n;) {
       PageRecord* record = ring.front();
       if (record == nullptr || record->full()) {
         void* memory = ranges.allocate(PageRecord::bytes());
-        if (memory == nullptr) return i;
+        if (memory == nullptr) return got;
         record = PageRecord::make(memory, Steps::bytes_of(size_class), index);
         ring.push_front(record);
       }
-      blocks[i] = record->take(size_class);
+      got += record->take(size_class, blocks + got, n - got);
       if (record->full()) ring.front_to_back();
     }
     return n;
@@ -61,11 +61,14 @@ class BucketHeap {
   // Blocks of this heap's records, all of them.
   void free(Ranges& ranges, void* const* blocks, unsigned n) {
     const os::Locked locked(lock_);
-    for (unsigned i = 0; i < n; ++i) {
-      void* block = blocks[i];
-      PageRecord* record = PageRecord::of(block);
-      core::Ring<PageRecord>& ring = rings_[PageRecord::class_of(PageRecord::prefix_of(block))];
-      switch (put(ring, record, block)) {
+    for (unsigned i = 0; i < n;) {
+      const std::uint64_t prefix = PageRecord::prefix_of(blocks[i]);
+      PageRecord* record = PageRecord::of(blocks[i]);
+      do {
+        record->put(blocks[i++]);
+      } while (i < n && PageRecord::prefix_of(blocks[i]) == prefix);  // blocks freed together often lie together
+      core::Ring<PageRecord>& ring = rings_[PageRecord::class_of(prefix)];
+      switch (transition(ring, record)) {
         case Transition::empty:
           if (OnEmpty::keep(ring)) break;
           ring.remove(record);
@@ -89,7 +92,7 @@ class BucketHeap {
       const PageRecord* record = ring.front();
       if (record == nullptr) continue;
       do {
-        bytes += std::size_t{record->free_blocks} * record->stride;
+        bytes += static_cast<std::size_t>(record->capacity - record->used) * record->stride;
         record = record->next;
       } while (record != ring.front());
     }
@@ -113,7 +116,7 @@ class BucketHeap {
                                                         record->unfracted) /
                              record->stride;
         for (const FreeBlock* block = record->freed; block != nullptr; block = block->next) ++room;
-        if (room != record->free_blocks) return false;
+        if (room + record->used != record->capacity) return false;
         record = record->next;
       } while (record != ring.front());
     }
@@ -121,8 +124,8 @@ class BucketHeap {
   }
 
  private:
-  static Transition put(core::Ring<PageRecord>& ring, PageRecord* record, void* block) {
-    record->put(block);
+  // Of a record that got blocks back.
+  static Transition transition(const core::Ring<PageRecord>& ring, const PageRecord* record) {
     if (record->unused()) return Transition::empty;
     // Behind a full one it was full itself; at the front there is nothing before it.
     return record != ring.front() && record->prev->full() ? Transition::reusable : Transition::none;

@@ -29,10 +29,12 @@ class MultiHeap {
   }
 
   void free(void** blocks, unsigned n) {
+    if constexpr (Most == 1) return heaps_[0].free(ranges_, blocks, n);
     for (unsigned i = 0; i < n;) {
-      const unsigned owner = owner_of(blocks[i]);
+      const PageRecord* record = PageRecord::of(blocks[i]);
+      const unsigned owner = record->owner;
       unsigned end = i + 1;
-      while (end < n && owner_of(blocks[end]) == owner) ++end;
+      while (end < n && (PageRecord::of(blocks[end]) == record || PageRecord::of(blocks[end])->owner == owner)) ++end;
       heaps_[owner].free(ranges_, blocks + i, end - i);
       i = end;
     }
@@ -73,11 +75,6 @@ class MultiHeap {
   }
 
  private:
-  static unsigned owner_of(const void* block) {
-    if constexpr (Most == 1) return 0;
-    return PageRecord::of(block)->owner;
-  }
-
   Ranges& ranges_;
   std::atomic<unsigned> next_{0};
   std::atomic<unsigned> in_use_{0};

@@ -26,9 +26,10 @@ struct PageRecord {
   PageRecord* prev;
   FreeBlock* freed;
   char* unfracted;            // where the next block is cut: its prefix
-  std::uint32_t free_blocks;  // INVARIANT: length of `freed` + blocks left in the unfracted rest
-  std::uint16_t stride;       // bytes from one block to the next, prefix included
-  std::uint16_t owner;        // index of the bucket heap
+  std::uint16_t used;      // INVARIANT: capacity - used = length of `freed` + blocks left in the unfracted rest
+  std::uint16_t capacity;  // blocks in all
+  std::uint16_t stride;    // bytes from one block to the next, prefix included
+  std::uint16_t owner;     // index of the bucket heap
 
   // Bytes of a record: blocks begin one word before a multiple of 16, so users see aligned memory.
   static constexpr std::size_t bytes() { return first_block() + kPayload; }
@@ -38,34 +39,40 @@ struct PageRecord {
     record->freed = nullptr;
     record->unfracted = static_cast<char*>(memory) + first_block();
     record->stride = static_cast<std::uint16_t>(block_bytes + core::kWord);
-    record->free_blocks = record->capacity();
+    record->used = 0;
+    record->capacity = static_cast<std::uint16_t>(kPayload / record->stride);
     record->owner = static_cast<std::uint16_t>(owner);
     return record;
   }
 
-  std::uint32_t capacity() const { return kPayload / stride; }
-  bool full() const { return free_blocks == 0; }
-  bool unused() const { return free_blocks == capacity(); }
+  bool full() const { return used == capacity; }
+  bool unused() const { return used == 0; }
 
-  // A block of a record that is not full.
-  void* take(unsigned size_class) {
-    --free_blocks;
-    if (freed != nullptr) {
-      FreeBlock* block = freed;
-      freed = block->next;
-      return block;
+  // Up to n blocks, as many as there are. O(n).
+  unsigned take(unsigned size_class, void** blocks, unsigned n) {
+    const unsigned room = static_cast<unsigned>(capacity - used);
+    if (n > room) n = room;
+    used = static_cast<std::uint16_t>(used + n);
+    unsigned i = 0;
+    for (; i < n && freed != nullptr; ++i) {
+      blocks[i] = freed;
+      freed = freed->next;
     }
-    auto* prefix = reinterpret_cast<std::uint64_t*>(unfracted);
-    unfracted += stride;
-    *prefix = reinterpret_cast<std::uint64_t>(this) | std::uint64_t{size_class} << kClassShift;
-    return prefix + 1;
+    const std::uint64_t prefix = reinterpret_cast<std::uint64_t>(this) | std::uint64_t{size_class} << kClassShift;
+    for (; i < n; ++i) {
+      auto* block = reinterpret_cast<std::uint64_t*>(unfracted);
+      unfracted += stride;
+      *block = prefix;
+      blocks[i] = block + 1;
+    }
+    return n;
   }
 
   void put(void* block) {
     auto* link = static_cast<FreeBlock*>(block);
     link->next = freed;
     freed = link;
-    ++free_blocks;
+    --used;
   }
 
   static std::uint64_t prefix_of(const void* block) { return static_cast<const std::uint64_t*>(block)[-1]; }

@@ -20,5 +20,6 @@ def own_heaps() -> list[Allocator]:
 
 def _heap(name: str, title: str, version: str) -> Allocator:
     library = places.native(f"lib{name}.so")
-    heap = Allocator(name, title, version, library.resolve(), provenance="built from heap/")
+    # Those of the literature are raced when they are named: nobody asks whether a service should run on one.
+    heap = Allocator(name, title, version, library.resolve(), provenance="built from heap/", usual=False)
     return heap if library.exists() else replace(heap, library=None, status="unavailable", reason="not built")

@@ -78,7 +78,7 @@ def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     names = list(study.allocators)
     if not names:
         _install_usual_allocators(say)
-        names = [a.name for a in installed_allocators()] + list(study.libraries)
+        names = [a.name for a in installed_allocators() if a.usual] + list(study.libraries)
     if study.baseline not in names:
         names.insert(0, study.baseline)
     if study.if_installed:

@@ -32,6 +32,7 @@ class Allocator:
     provenance: str = ""  # "Debian libjemalloc2 5.3.0-1", "crate libmimalloc-sys 0.1.49", "user: ./libmine.so"
     status: Status = "installed"
     reason: str = ""  # why it is not installed, and what would help
+    usual: bool = True  # whether a comparison that names no allocators takes it
 
     @property
     def base(self) -> str:
