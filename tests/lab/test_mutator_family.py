@@ -38,6 +38,10 @@ SHORT = {
     "realloc_growth": ["-n THREADS --buffers 6 --rounds 2 --max-size 4K"],
     "leak_window": ["-n THREADS --window 32K --keep 16K --epochs 8"],
     "aligned": ["-n THREADS --slots 40 --steps 300"],
+    "netbuild": ["-n THREADS --shapes 150 --tasks 9 --spread 2"],
+    "patterns": ["alt:17,176 -n THREADS --blocks 1000 --rounds 1",
+                 "r:1-63 --replace --verify -n THREADS --blocks 1000 --rounds 1",
+                 "ma:1-250 --verify -n THREADS --blocks 2000 -i 2"],
 }
 RUNS = [(name, options) for name, lines in SHORT.items() for options in lines]
 
@@ -146,7 +150,7 @@ def test_no_call_but_the_workloads_own_and_nothing_is_left(name: str, options: s
 @pytest.mark.parametrize("name, options", RUNS)
 @pytest.mark.parametrize("observed", [[], ["--latency", "2"]])
 def test_more_work_makes_no_more_calls_of_the_mutators_own(name: str, options: str, observed: list[str]) -> None:
-    amounts = "-i|-g|--sweeps|--loops|--objects|--allocations|--iterations|--batches|--steps|--rounds|--epochs"
+    amounts = "-i|-g|--sweeps|--loops|--objects|--allocations|--iterations|--batches|--steps|--rounds|--epochs|--tasks"
     longer = re.sub(rf"({amounts}) (\d+)", lambda m: f"{m[1]} {3 * int(m[2])}", options)
     assert longer != options
 
