@@ -34,12 +34,14 @@ RUNS = [
     "malloc_test --iterations 20000000 --size 64",
     "malloc_test --mode chain --size 64 --generations 500",
     "pairs --objects 5000000",
+    "patterns fifo:1 --blocks 100000 --rounds 50",
+    "patterns r:1 --blocks 10000 --rounds 500 --replace",
     "pairs --mode random --objects 10000000 --max-size 64",
     "realloc_growth --mode string --max-size 256",
     "xmalloc --objects 1000 --batches 10000 --size 64",
 ]
-# Its objects carry what it must know of them, so that each needs a place of its own, on pages that are new.
-ON_NEW_PAGES = "stress --large 0 --slots 1000 --pool 100 --max-size 32"
+# Their objects carry what must be known of them, so that each needs a place of its own, on pages that are new.
+ON_NEW_PAGES = ["stress --large 0 --slots 1000 --pool 100 --max-size 32", "netbuild --shapes 100000"]
 
 
 def under_the_empty_heap(*command: str, wrap: str = WRAP) -> str:
@@ -49,7 +51,7 @@ def under_the_empty_heap(*command: str, wrap: str = WRAP) -> str:
 
 
 def cost(command: str) -> float:
-    wrap = "0" if command == ON_NEW_PAGES else WRAP
+    wrap = "0" if command in ON_NEW_PAGES else WRAP
     result = json.loads(under_the_empty_heap(*command.split(), "--format", "none", "--json", "-", wrap=wrap))
     return next(m["value"] for m in result["metrics"] if m["name"] == "time_per_operation")
 
@@ -81,7 +83,7 @@ def test_own_cost_of_each_mutator() -> None:
     bare = median(float(under_the_empty_heap("bare_pairs")) for _ in range(REPETITIONS))
     print(f"\nA bare loop of malloc and free: {bare:.1f} ns per call.")
     print("\n| run | ns per call | without the bare call |\n|---|---|---|")
-    for command in [*RUNS, ON_NEW_PAGES]:
+    for command in [*RUNS, *ON_NEW_PAGES]:
         costs = sorted(cost(command) for _ in range(REPETITIONS))
         print(f"| `{command}` | {median(costs):.1f} ({costs[0]:.1f} to {costs[-1]:.1f}) | {median(costs) - bare:.1f} |")
         assert costs[0] > 0
