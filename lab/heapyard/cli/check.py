@@ -1,0 +1,179 @@
+"""`heapyard check`: is this malloc library safe to switch to?"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..model.check import CheckCase, Found, ReportCard
+from ..model.errors import EXIT_DIFFERENCE, EXIT_INTERRUPTED, UsageError
+from ..model.units import format_duration
+
+if TYPE_CHECKING:
+    from ..model.allocator import Allocator
+
+
+@click.command()
+@click.argument("libraries", nargs=-1, metavar="[NAME|LIBRARY]...")
+@click.option("--all", "all_", is_flag=True, help="Every installed allocator.")
+@click.option("--only", multiple=True, metavar="CASE", help="Only this group or case, such as memory or limits/data.")
+@click.option("--quick", is_flag=True, help="Less work per case: a first look, in seconds.")
+@click.option("--instructions", is_flag=True, help="Count instructions of single calls on heaps of up to 10,000,000 blocks.")
+@click.option("--list", "list_", is_flag=True, help="List the cases, and stop.")
+@click.option("--json", "json_", is_flag=True, help="Print what was found as JSON.")
+def command(
+    libraries: tuple[str, ...], all_: bool, only: tuple[str, ...], quick: bool, instructions: bool, list_: bool, json_: bool
+) -> int:
+    """Say whether a malloc library is safe to switch to.
+
+    Runs the cases of a list drawn from the tests of seven allocators: conformance, forks, threads that end, libraries
+    that come and go, memory that runs out, memory held in hard patterns, the longest single call. A NAME is an
+    allocator of the catalog, a LIBRARY a file of your own.
+
+    Exit code 0: all cases pass. 1: one fails. 2: not a library, no malloc in it, or it does not load.
+
+    \b
+    Examples:
+      heapyard check ./libmine.so
+      heapyard check jemalloc mimalloc --quick
+      heapyard check --all --only memory
+    """
+    from ..execute.check_cases import chosen_cases
+
+    cases = chosen_cases(only)
+    if list_:
+        _list(cases, json_)
+        return 0
+    if quick and instructions:
+        raise UsageError("--quick and --instructions ask for opposite things; give one of them")
+    if instructions and not only:
+        cases = [case for case in cases if case.group == "latency"]
+    allocators = _allocators(libraries, all_)
+    amount = "quick" if quick else "deep" if instructions else "usual"
+    cards, interrupted = _run(allocators, cases, amount)
+    _print(cards, json_)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_DIFFERENCE if any(card.failed for card in cards) else 0
+
+
+def _list(cases: Sequence[CheckCase], json_: bool) -> None:
+    from .consoles import answers
+
+    if json_:
+        click.echo(json.dumps([{"case": c.label, "about": c.about, "information": c.information} for c in cases], indent=1))
+        return
+    width = max(len(case.label) for case in cases)
+    for case in cases:
+        answers().print(f"{case.label:{width}}  {case.about}", soft_wrap=False)
+
+
+def _allocators(libraries: Sequence[str], all_: bool) -> list[Allocator]:
+    """The catalog's and the user's own; each loads into /bin/true and serves malloc there, or UsageError."""
+    from ..catalog.allocators import find_allocators, installed_allocators
+    from ..execute.preflight import check
+    from ..model.experiment import Settings, Treatment
+
+    if not libraries and not all_:
+        raise UsageError("name allocators or libraries to check, or give --all")
+    own = {_label(Path(text)): Path(text).absolute() for text in libraries if _is_path(text)}
+    names = [_label(Path(text)) if _is_path(text) else text for text in libraries]
+    if all_:
+        names += [a.name for a in installed_allocators()]
+    try:
+        allocators = find_allocators(list(dict.fromkeys(names)), own)
+    except UsageError as error:
+        # What is said of an option of other verbs, said of an argument of this one.
+        for name, path in own.items():
+            error.message = error.message.replace(f"--allocator {name}={path}: ", f"{path}: ")
+        raise
+    for allocator in allocators:
+        if allocator.library is None:
+            raise UsageError(f"'{allocator.name}' is whatever a program is linked with; name a library to check")
+        check([Treatment(allocator.name, allocator)], Settings())
+    return allocators
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or ".so" in text
+
+
+def _label(path: Path) -> str:
+    """libmine.so as `mine.so`: a name that no allocator of the catalog has."""
+    return path.name.removeprefix("lib")
+
+
+def _run(allocators: Sequence[Allocator], cases: Sequence[CheckCase], amount: str) -> tuple[list[ReportCard], bool]:
+    """The cards, and whether Ctrl-C ended it; what was found until then is kept."""
+    from ..execute.check_cases import run_case
+
+    cards = []
+    with _Progress(len(allocators) * len(cases)) as progress:
+        for allocator in allocators:
+            found: list[Found] = []
+            try:
+                for case in cases:
+                    progress.say(f"{allocator.name}: {case.label}")
+                    found.append(run_case(case, allocator, amount))
+                    progress.advance()
+            except KeyboardInterrupt:
+                cards.append(ReportCard(allocator, tuple(found), complete=False))
+                return cards, True
+            cards.append(ReportCard(allocator, tuple(found)))
+    return cards, False
+
+
+def _print(cards: Sequence[ReportCard], json_: bool) -> None:
+    if json_:
+        from ..report.check_json import check_answer
+
+        click.echo(json.dumps(check_answer(cards), indent=1))
+        return
+    from ..report.report_card import print_card, print_comparison
+    from .consoles import answers
+
+    console = answers()
+    for card in cards:
+        print_card(console, card)
+    if len(cards) > 1:
+        print_comparison(console, cards)
+
+
+class _Progress:
+    """A bar with the time left on a terminal, a line per ten seconds elsewhere; on standard error."""
+
+    def __init__(self, total: int):
+        from .consoles import remarks
+
+        self._console = remarks()
+        self._total, self._done = total, 0
+        self._began = self._told = time.monotonic()
+        self._status = self._console.status("") if self._console.is_terminal else None
+
+    def __enter__(self) -> _Progress:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status:
+            self._status.stop()
+
+    def advance(self) -> None:
+        self._done += 1
+
+    def say(self, what: str) -> None:
+        now = time.monotonic()
+        left = (now - self._began) / self._done * (self._total - self._done) if self._done else 0.0
+        eta = f", about {format_duration(left)} left" if left > 1 else ""
+        line = f"case {self._done + 1}/{self._total}{eta}: {what}"
+        if self._status:
+            self._status.update(line)
+        elif now - self._told > 10:
+            self._told = now
+            self._console.print(f"heapyard: {line}", soft_wrap=True)

@@ -1,0 +1,110 @@
+"""Runs the cases of `heapyard check`, each as a process of its own under the library (lab/native/check)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from fnmatch import fnmatch
+
+from ..model import places
+from ..model.allocator import Allocator
+from ..model.check import CheckCase, CheckVerdict, Found
+from ..model.errors import SetupError, UsageError
+
+PROGRAM = "check_heap"
+AMOUNTS = ("quick", "usual", "deep")
+LIMIT = {"quick": 60.0, "usual": 240.0, "deep": 3600.0}  # seconds a case may take; the longest take a fifth of it
+LIMIT_OF_INFORMATION = 15.0  # where a hang is an answer
+
+
+@functools.cache
+def all_cases() -> tuple[CheckCase, ...]:
+    """Every case in its order, as the native program lists them. SetupError when it is not built. One launch."""
+    path = places.native(PROGRAM)
+    if not path.exists():
+        raise SetupError(f"the native part {path} is missing", remedy="Start again with ./heapyard, which builds it.")
+    listed = subprocess.run([path, "--list"], capture_output=True, text=True, check=True, timeout=20).stdout
+    return tuple(CheckCase(**entry) for entry in json.loads(listed))
+
+
+def chosen_cases(patterns: Sequence[str]) -> list[CheckCase]:
+    """Those whose group, name or label a pattern names (`memory`, `fork*`, `limits/data`); all without patterns."""
+    cases = all_cases()
+    for pattern in patterns:
+        if not any(_named(case, pattern) for case in cases):
+            raise UsageError(f"there is no case '{pattern}'; heapyard check --list shows them")
+    return [case for case in cases if not patterns or any(_named(case, pattern) for pattern in patterns)]
+
+
+def _named(case: CheckCase, pattern: str) -> bool:
+    return any(fnmatch(text, pattern) for text in (case.group, case.name, case.label))
+
+
+def run_case(case: CheckCase, allocator: Allocator, amount: str, limit: float | None = None) -> Found:
+    """One case under one library. A crash or a hang is a result: `fail`, or `information` where the case says so.
+
+    KeyboardInterrupt ends the case's processes and goes on up.
+    """
+    seconds = limit or (LIMIT_OF_INFORMATION if case.information else LIMIT[amount])
+    words = [str(places.native(PROGRAM)), case.label, *([] if amount == "usual" else [amount])]
+    env = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **allocator.env}
+    if allocator.library:
+        env["LD_PRELOAD"] = str(allocator.library)
+    began = time.monotonic()
+    process = subprocess.Popen(
+        words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True, preexec_fn=_no_core,
+    )
+    hung = False
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        hung = True
+        out, err = b"", b""
+    finally:
+        _end(process)
+    took = time.monotonic() - began
+    verdict, said, facts = _outcome(out.decode(errors="replace"), err.decode(errors="replace"), process.returncode, hung, seconds)
+    if case.information:
+        verdict = "information"
+    return Found(case, verdict, said, facts, took)
+
+
+def _no_core() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The case and whatever it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()
+    process.wait()
+
+
+def _outcome(
+    out: str, err: str, code: int, hung: bool, seconds: float
+) -> tuple[CheckVerdict, str, dict[str, str | tuple[float, str]]]:
+    last = next((line.strip() for line in reversed(err.splitlines()) if line.strip()), "")
+    told = f": {last[:160]}" if last else ""
+    if hung:
+        return "fail", f"hangs: no answer after {seconds:g} s", {}
+    if code < 0:
+        name = signal.Signals(-code).name if -code in signal.Signals._value2member_map_ else f"signal {-code}"
+        return "fail", f"dies of {name}{told}", {}
+    try:
+        answer = json.loads(out.splitlines()[-1])
+        facts = {name: value if isinstance(value, str) else (value[0], value[1]) for name, value in answer["facts"].items()}
+        return answer["verdict"], answer["said"], facts
+    except (IndexError, ValueError, KeyError, TypeError):
+        return "fail", f"ends with exit code {code} and no answer{told}", {}

@@ -1,0 +1,173 @@
+"""The report card of `heapyard check` on a terminal: the verdict first, then what is wrong, then the numbers."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from ..model.check import Found, ReportCard
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# (heading, fact or case, unit); of all of them lower is better.
+NUMBERS = (
+    ("pair", "pair_64", ""),
+    ("longest call", "longest_call", ""),
+    ("kept", "kept_later", "%"),
+    ("trimmed", "kept_after_trim", "%"),
+    ("thread", "growth_per_thread", "B"),
+    ("owners", "rotating-owners", "x"),
+    ("lifetimes", "mixed-lifetimes", "x"),
+    ("sizes", "shifting-sizes", "x"),
+)
+NUMBERS_EXPLAINED = (
+    "pair, longest call: instructions of malloc(64) and its free, and of the longest single call on a hard heap. "
+    "kept, trimmed: of a peak of memory, seconds after it was freed, and after malloc_trim. thread: left behind by a "
+    "thread that ended. owners, lifetimes, sizes: memory held over memory in use, in three hard patterns. "
+    "Lower is better."
+)
+MISTAKES = (
+    ("freed twice", "double_free"),
+    ("later", "double_free_later"),
+    ("inside", "free_inside_a_block"),
+    ("stack", "free_of_the_stack"),
+    ("1 over", "overflow_by_1"),
+    ("64 over", "overflow_by_64"),
+    ("after free", "write_after_free"),
+)
+MISTAKES_EXPLAINED = (
+    "What happens on a double free (at once; later), a free inside a block or of the stack, a write 1 or 64 bytes beyond "
+    "the end, a write after free. stops: the library ended the program. crash: a signal did. "
+    "twice: one block was then handed out twice. -: nothing was noticed."
+)
+
+
+def longest_call(card: ReportCard) -> float | None:
+    """Instructions of the longest call on the largest heap that was tried."""
+    prefix = "longest_call_"
+    sizes = [int(name.removeprefix(prefix)) for f in card.found for name in f.facts if name.startswith(prefix)]
+    return card.number(f"{prefix}{max(sizes)}") if sizes else None
+
+
+def blowup(card: ReportCard, name: str) -> float | None:
+    value = next((f.facts.get("blowup") for f in card.found if f.case.name == name), None)
+    return value[0] if isinstance(value, tuple) else None
+
+
+def verdict_of(card: ReportCard) -> str:
+    """One sentence: is it safe to switch?"""
+    judged = [f for f in card.found if f.verdict != "information"]
+    if card.failed:
+        return f"{len(card.failed)} of {len(judged)} cases fail"
+    if not judged:
+        return "no case was judged"
+    notes = f", with {len(card.noted)} note{'s' if len(card.noted) > 1 else ''}" if card.noted else ""
+    rest = "" if card.complete else "; the check was interrupted"
+    return f"all {len(judged)} cases pass{notes}{rest}"
+
+
+def print_card(console: Console, card: ReportCard) -> None:
+    """One library: verdict, groups, what failed and what is to be noted, facts."""
+    allocator = card.allocator
+    title = Text(f"{allocator.name} {allocator.version}".strip(), style="bold")
+    console.print(title + Text(": ") + Text(verdict_of(card), style="red" if card.failed else "green"))
+    for found in (*card.failed, *card.noted):
+        sign, style = ("x", "red") if found.verdict == "fail" else ("!", "yellow")
+        _print_found(console, found, sign, style)
+    for found in card.found:
+        if found.verdict == "information" and found.said:
+            _print_found(console, found, "-", "")
+    groups = dict.fromkeys(f.case.group for f in card.found if f.verdict != "information")
+    counts = []
+    for group in groups:
+        of_group = [f for f in card.found if f.case.group == group and f.verdict != "information"]
+        counts.append(f"{group} {sum(f.verdict != 'fail' for f in of_group)}/{len(of_group)}")
+    console.print(Text("  " + ", ".join(counts), style="dim"))
+
+
+def _print_found(console: Console, found: Found, sign: str, style: str) -> None:
+    text = f"{sign} {found.case.label}: {found.said}"
+    lines = textwrap.wrap(text, console.width - 2, initial_indent="  ", subsequent_indent="    ")
+    console.print(Text("\n".join(lines), style=style), soft_wrap=True)
+
+
+def print_comparison(console: Console, cards: Sequence[ReportCard]) -> None:
+    """All libraries beside each other: cases per group, numbers, what they do about mistakes."""
+    console.print()
+    console.print(_groups(cards))
+    if any(longest_call(card) is not None or blowup(card, "mixed-lifetimes") is not None for card in cards):
+        console.print()
+        console.print(_numbers(cards))
+        console.print(Text(NUMBERS_EXPLAINED, style="dim"))
+    if any(card.words(MISTAKES[0][1]) for card in cards):
+        console.print()
+        console.print(_mistakes(cards))
+        console.print(Text(MISTAKES_EXPLAINED, style="dim"))
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+
+
+def _name(table: Table) -> None:
+    table.add_column("allocator", no_wrap=True, overflow="ellipsis", max_width=24)
+
+
+def _groups(cards: Sequence[ReportCard]) -> Table:
+    table = _table()
+    _name(table)
+    groups = list(dict.fromkeys(f.case.group for card in cards for f in card.found if f.verdict != "information"))
+    for group in groups:
+        table.add_column({"conformance": "conform"}.get(group, group), justify="right")
+    table.add_column("notes", justify="right")
+    for card in cards:
+        row = []
+        for group in groups:
+            verdicts = [f.verdict for f in card.found if f.case.group == group and f.verdict != "information"]
+            passed = sum(v != "fail" for v in verdicts)
+            row.append(Text(f"{passed}/{len(verdicts)}", style="" if passed == len(verdicts) else "red"))
+        table.add_row(Text(card.allocator.name, style="red" if card.failed else ""), *row, str(len(card.noted) or ""))
+    return table
+
+
+def _numbers(cards: Sequence[ReportCard]) -> Table:
+    table = _table()
+    _name(table)
+    for heading, *_ in NUMBERS:
+        table.add_column(heading, justify="right")
+    for card in cards:
+        row = []
+        for _, fact, unit in NUMBERS:
+            value = longest_call(card) if fact == "longest_call" else card.number(fact)
+            if value is None and unit == "x":
+                value = blowup(card, fact)
+            row.append("" if value is None else _shown(value, unit))
+        table.add_row(card.allocator.name, *row)
+    return table
+
+
+def _shown(value: float, unit: str) -> str:
+    if unit == "x":
+        return f"{value:.1f}x"
+    return f"{value:,.0f}{' ' + unit if unit else ''}"
+
+
+def _mistakes(cards: Sequence[ReportCard]) -> Table:
+    table = _table()
+    _name(table)
+    for heading, _ in MISTAKES:
+        table.add_column(heading)
+    for card in cards:
+        table.add_row(card.allocator.name, *(short(card.words(fact)) for _, fact in MISTAKES))
+    return table
+
+
+def short(words: str) -> str:
+    """A mistake's outcome in one word."""
+    known = {"unnoticed": "-", "gives a block out twice": "twice", "crashes": "crash", "": "?"}
+    return known.get(words, words.partition(":")[0])

@@ -1,0 +1,48 @@
+// check_heap: one case of `heapyard check` under whatever malloc this process was started with.
+//
+//   check_heap --list             every case as a JSON array
+//   check_heap GROUP/NAME         runs it; prints what it found as one JSON object; exit code 0, or 1 if it failed
+//   check_heap GROUP/NAME quick   the same with less work, or with `deep` much more
+#include <cstdio>
+#include <cstring>
+
+#include "case.hpp"
+
+namespace {
+
+using namespace heapyard::check;
+
+constexpr std::span<const Case> (*kGroups[])() = {conformance_cases, cxx_cases,    process_cases, stress_cases,
+                                                  limit_cases,       memory_cases, latency_cases, detection_cases};
+
+int list() {
+  const char* before = "[";
+  for (const auto group : kGroups) {
+    for (const Case& item : group()) {
+      std::printf("%s{\"group\": \"%s\", \"name\": \"%s\", \"about\": \"%s\", \"information\": %s}", before, item.group,
+                  item.name, item.about, item.information ? "true" : "false");
+      before = ",\n ";
+    }
+  }
+  std::printf("]\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && !std::strcmp(argv[1], "--list")) return list();
+  char name[128];
+  for (const auto group : kGroups) {
+    for (const Case& item : group()) {
+      std::snprintf(name, sizeof name, "%s/%s", item.group, item.name);
+      if (argc < 2 || std::strcmp(argv[1], name) != 0) continue;
+      Report report;
+      const char* amount = argc > 2 ? argv[2] : "";
+      item.run(report, {!std::strcmp(amount, "quick"), !std::strcmp(amount, "deep")});
+      return report.finish();
+    }
+  }
+  std::fprintf(stderr, "check_heap: there is no case '%s'; --list shows them\n", argc > 1 ? argv[1] : "");
+  return 2;
+}

@@ -1,0 +1,163 @@
+"""`heapyard check`: every case passes on a sound library, and the case that should find a fault finds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from heapyard.execute.check_cases import all_cases, run_case
+from heapyard.model import places
+from heapyard.model.allocator import Allocator
+from heapyard.model.check import CheckCase, Found, ReportCard
+from heapyard.report.report_card import print_card, print_comparison, short, verdict_of
+
+# The fault of each library made for this, and the case that must find it.
+FAULTS = {
+    "dirty": "conformance/calloc-zeroes",
+    "forgetful": "conformance/realloc-keeps",
+    "errno": "conformance/errno-kept",
+    "boundless": "conformance/too-much",
+    "wraps": "conformance/calloc-overflow",
+    "crooked": "conformance/alignments",
+    "generous": "conformance/usable-size",
+    "one_zero": "conformance/zero-bytes",
+    "early": "process/first-operations",
+    "stuck": "process/fork-while-busy",
+    "racy": "stress/across-threads",
+    "leaky": "memory/thread-succession",
+    "never_free": "memory/producer-consumer",
+    "despairs": "limits/address-space",
+}
+
+
+def library(name: str) -> Allocator:
+    path = places.native(f"lib{name}.so")
+    assert path.exists()
+    return Allocator(name, name, version="", library=path)
+
+
+def case(label: str) -> CheckCase:
+    return next(c for c in all_cases() if c.label == label)
+
+
+def check(*words: str) -> tuple[int, str, str]:
+    done = subprocess.run([sys.executable, "-m", "heapyard", "check", *words], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("fault", "label"), FAULTS.items())
+def test_the_case_that_should_finds_the_fault(fault: str, label: str) -> None:
+    found = run_case(case(label), library(f"check_{fault}"), "quick", limit=20)
+    assert found.verdict == "fail" and found.said, found
+
+
+# Without the counting of instructions, which takes a minute.
+@pytest.mark.parametrize("label", [c.label for c in all_cases() if c.label != "latency/longest-call"])
+def test_a_library_without_a_fault_passes(label: str) -> None:
+    found = run_case(case(label), library("check_none"), "quick")
+    assert found.verdict in ("pass", "note", "information"), found
+
+
+@pytest.mark.parametrize("heap", ["bfm", "bfm-single", "bfm-multi", "bfm-cache", "bfm-fine", "bfm-keep-last"])
+def test_our_heaps_pass_every_case(heap: str) -> None:
+    found = [run_case(c, library(heap), "quick") for c in all_cases() if c.label != "latency/longest-call"]
+    assert not [f for f in found if f.verdict == "fail"]
+    signals = next(f for f in found if f.case.name == "signals")
+    assert not signals.said  # their handlers may allocate, which nobody demands
+
+
+def test_our_longest_call_is_a_few_levels_of_a_tree() -> None:
+    found = run_case(case("latency/longest-call"), library("bfm"), "quick")
+    counts = [value[0] for name, value in found.facts.items() if name.startswith("longest_call_")]
+    assert len(counts) == 2 and 100 < max(counts) < 5_000
+
+
+def test_the_answer_names_what_failed_and_the_exit_code_says_so() -> None:
+    path = str(places.native("libcheck_errno.so"))
+    code, out, _ = check(path, "--only", "conformance", "--quick")
+    assert code == 1
+    assert "check_errno.so: 1 of 13 cases fail" in out and "x conformance/errno-kept: free of 1 bytes changed errno" in out
+    code, out, _ = check(str(places.native("libcheck_none.so")), "--only", "errno-kept", "--quick", "--json")
+    answer = json.loads(out)["allocators"][0]
+    assert code == 0 and answer["safe"] and answer["cases"][0]["verdict"] == "pass"
+    assert answer["library"].endswith("libcheck_none.so") and len(answer["sha256"]) == 64
+
+
+def test_several_libraries_are_compared() -> None:
+    code, out, _ = check("bfm", "glibc", "--only", "memory/mixed*", "--only", "mistakes", "--quick")
+    assert code == 0
+    assert "lifetimes" in out and "freed twice" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "name allocators or libraries to check, or give --all"),
+        (["nosuchmalloc"], "there is no allocator 'nosuchmalloc'"),
+        (["./missing.so"], "does not exist"),
+        (["/etc/passwd"], "/etc/passwd: the library is not an ELF file"),
+        ([str(places.native("libnomalloc.so"))], "does not export malloc and free"),
+        ([str(places.native("libcrash_load.so"))], "crashes when loaded into /bin/true"),
+        (["glibc", "--only", "nosuchcase"], "there is no case 'nosuchcase'"),
+        (["glibc", "--quick", "--instructions"], "opposite"),
+        (["system"], "name a library to check"),
+    ],
+)
+def test_a_bad_request_gets_one_sentence(words: list[str], sentence: str) -> None:
+    code, _, said = check(*words)
+    assert code == 2
+    assert sentence in said and said.count("\n") <= 2
+    assert "--allocator" not in said
+
+
+def test_ctrl_c_keeps_what_was_found_and_leaves_no_process() -> None:
+    words = [sys.executable, "-m", "heapyard", "check", "glibc", "--only", "errno-kept", "--only", "longest-call"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "the check was interrupted" in out
+    assert subprocess.run(["pgrep", "-s", str(os.getsid(0)), "-x", "check_heap"], capture_output=True).returncode == 1
+
+
+def test_a_hang_and_a_crash_are_answers() -> None:
+    hung = run_case(case("latency/longest-call"), library("check_none"), "quick", limit=0.3)
+    assert hung.verdict == "fail" and hung.said == "hangs: no answer after 0.3 s"
+    crashed = run_case(case("conformance/malloc-alignment"), library("crash_late"), "quick")
+    assert crashed.verdict == "fail" and crashed.said.startswith("dies of SIGSEGV")
+
+
+def card(*verdicts: str) -> ReportCard:
+    found = [Found(CheckCase("g", f"c{i}", ""), v, "why" if v != "pass" else "", {}, 0.1) for i, v in enumerate(verdicts)]
+    return ReportCard(Allocator("a", "a", "1.0", Path("/a.so")), tuple(found))  # type: ignore[arg-type]
+
+
+def test_verdicts_in_words() -> None:
+    assert verdict_of(card("pass", "pass", "information")) == "all 2 cases pass"
+    assert verdict_of(card("pass", "note")) == "all 2 cases pass, with 1 note"
+    assert verdict_of(card("pass", "fail", "note")) == "1 of 3 cases fail"
+    assert verdict_of(card("information")) == "no case was judged"
+    assert [short(w) for w in ("unnoticed", "stops: double free", "gives a block out twice", "crashes", "hangs", "")] == [
+        "-", "stops", "twice", "crash", "hangs", "?"]
+
+
+def test_cards_fit_80_columns_without_colour(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    console = Console(width=80, no_color=True)
+    long = Found(CheckCase("conformance", "alignments", ""), "fail", "posix_memalign " * 12, {}, 0.1)
+    cards = [ReportCard(Allocator(f"google-tcmalloc-perthread-{i}", "", "2025-06-16", None), (long,)) for i in range(2)]
+    for each in cards:
+        print_card(console, each)
+    print_comparison(console, cards)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[2].startswith("    ")  # what goes on is indented
