@@ -21,22 +21,22 @@
 
 namespace heapyard {
 
-// Four steps per octave. The paper prints two facts of its table: sizes below 6 words exact, 56 to 63 words get 63.
-// With a prefix of one word, only odd sizes keep blocks at multiples of 16, which the x86-64 and AArch64 ABIs
-// demand: 2 and 4 words become 3 and 5.
-using BfmSteps = core::SizeSteps<1, 3, 5, 7, 9, 11, 13, 15, 19, 23, 27, 31, 39, 47, 55, 63>;
-// Eight steps per octave: less waste inside blocks, fewer blocks of a size to reuse.
-using BfmFineSteps =
-    core::SizeSteps<1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 35, 39, 43, 47, 51, 55, 59, 63>;
+// The paper prints two facts of its table: sizes below 6 words exact, 56 to 63 words get 63. With a prefix of one
+// word only odd sizes keep blocks at multiples of 16, as the x86-64 and AArch64 ABIs demand: 2 and 4 words become 3
+// and 5. Up to 31 words every odd size has a bucket (waste below 13 %), then four per octave.
+using BfmSteps = core::SizeSteps<1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 39, 47, 55, 63>;
+// Four per octave from 8 words on: fewer buckets, so more reuse, and more waste inside blocks.
+using BfmCoarseSteps = core::SizeSteps<1, 3, 5, 7, 9, 11, 13, 15, 19, 23, 27, 31, 39, 47, 55, 63>;
 
 inline constexpr unsigned kBfmHeaps = 64;  // at most; twice the processors are used
 inline constexpr unsigned kBfmDepth = 8;   // paper, section 3.4
 
-template <class StepsT, unsigned Heaps, unsigned Depth, class OnEmpty = GiveBack, class PagesT = os::SystemPages>
+template <class StepsT, unsigned Heaps, unsigned Depth, class OnEmpty = GiveBack, class PagesT = os::SystemPages,
+          template <class> class Growth = HugeSteps>
 struct BfmParts {
   using Steps = StepsT;
   using Pages = PagesT;
-  using Ranges = BestFitTree<Pages>;
+  using Ranges = BestFitTree<Pages, Growth<Pages>>;
   using Spans = MultiHeap<BucketHeap<Steps, Ranges, OnEmpty>, Ranges, Heaps>;
   using Front = ThreadCache<Spans, Ranges, Depth>;
   static inline constinit Ranges ranges;
@@ -44,11 +44,11 @@ struct BfmParts {
   static inline constinit Front front{spans, ranges};
 };
 
-template <class StepsT, unsigned Heaps, class PagesT = os::SystemPages>
+template <class StepsT, unsigned Heaps, class PagesT = os::SystemPages, template <class> class Growth = HugeSteps>
 struct BfmPartsNoCache {
   using Steps = StepsT;
   using Pages = PagesT;
-  using Ranges = BestFitTree<Pages>;
+  using Ranges = BestFitTree<Pages, Growth<Pages>>;
   using Spans = MultiHeap<BucketHeap<Steps, Ranges>, Ranges, Heaps>;
   using Front = NoCache<Spans>;
   static inline constinit Ranges ranges;
@@ -57,10 +57,13 @@ struct BfmPartsNoCache {
 };
 
 using Bfm = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth>>;
+// Figure 13.
 using BfmSingle = PrefixHeap<BfmPartsNoCache<BfmSteps, 1>>;
 using BfmMulti = PrefixHeap<BfmPartsNoCache<BfmSteps, kBfmHeaps>>;
 using BfmCache = PrefixHeap<BfmParts<BfmSteps, 1, kBfmDepth>>;
-using BfmFine = PrefixHeap<BfmParts<BfmFineSteps, kBfmHeaps, kBfmDepth>>;
+// What the paper leaves open.
+using BfmCoarse = PrefixHeap<BfmParts<BfmCoarseSteps, kBfmHeaps, kBfmDepth>>;
 using BfmKeepLast = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, KeepLast>>;
+using BfmSmallPages = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, GiveBack, os::SystemPages, SmallSteps>>;
 
 }  // namespace heapyard

@@ -44,6 +44,26 @@ inline void unmap(void* memory, std::size_t bytes) {
   munmap(memory, bytes);
 }
 
+// The same at a multiple of `alignment`, a power of two of at least a page. Up to three system calls.
+inline void* map_aligned(std::size_t bytes, std::size_t alignment) {
+  void* memory = map(bytes);
+  if (memory == nullptr || (reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1)) == 0) return memory;
+  unmap(memory, bytes);
+  memory = map(bytes + alignment);
+  if (memory == nullptr) return nullptr;
+  const auto start = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t first = round_up(start, alignment);
+  if (first != start) unmap(memory, first - start);
+  if (first - start != alignment) unmap(reinterpret_cast<void*>(first + bytes), alignment - (first - start));
+  return reinterpret_cast<void*>(first);
+}
+
+// Asks for huge pages where the system gives them on request only; no harm where it never does.
+inline void prefer_huge_pages(void* memory, std::size_t bytes) {
+  const KeepErrno keep;
+  madvise(memory, bytes, MADV_HUGEPAGE);
+}
+
 // The whole pages within [memory, memory + bytes) go back to the system; they read as zeros when touched again.
 inline bool decommit(void* memory, std::size_t bytes) {
   const KeepErrno keep;

@@ -3,16 +3,17 @@
 // Idea: the tree component of BFM (paper, section 2.2). Each free block stands in two red-black trees, one by
 // address, one by size, whose nodes lie in the block itself; blocks of one size form a list behind the one in the
 // tree. Joining a freed block with its neighbours seldom moves a node: the order by address stays. Declared here,
-// for the paper is silent: blocks grow by mapping at least kStep; a split hands out the upper part, so the rest
-// keeps its place in the tree by address. Prefix of a block in use: its size, then a zero word, by which a pointer
-// shows that it is not a bucket's block. Cost: allocate, free, resize O(log N) of N free blocks, and one system
-// call when growing; trim O(N) calls. Threads: one lock. Fork: holds the lock across it.
+// for the paper is silent: blocks grow by the steps of a policy (growth.hpp); a split hands out the upper part, so
+// the rest keeps its place in the tree by address. Prefix of a block in use: its size, then a zero word, by which a
+// pointer shows that it is not a bucket's block. Cost: allocate, free, resize O(log N) of N free blocks, and one
+// system call when growing; trim O(N) calls. Threads: one lock. Fork: holds the lock across it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "heap/core/red_black_tree.hpp"
+#include "heap/layers/backend/growth.hpp"
 #include "heap/os/lock.hpp"
 #include "heap/os/pages.hpp"
 
@@ -25,12 +26,11 @@ struct RangeUsage {
 };
 
 // Pages: static map(bytes) and decommit(memory, bytes), as os::map; a test puts a source there that fails on request.
-template <class Pages>
+template <class Pages, class Growth = SmallSteps<Pages>>
 class BestFitTree {
  public:
   static constexpr std::size_t kPrefix = 2 * sizeof(std::size_t);
   static constexpr std::size_t kLeast = 64 * sizeof(void*);  // paper: smaller blocks are the buckets'
-  static constexpr std::size_t kStep = std::size_t{1} << 20;
   static constexpr std::size_t kAlignment = 16;
 
   constexpr BestFitTree() = default;
@@ -251,13 +251,9 @@ class BestFitTree {
   }
 
   [[gnu::noinline, gnu::cold]] bool grow(std::size_t need) {
-    std::size_t bytes = os::round_up(need < kStep ? kStep : need, os::page_bytes());
-    void* memory = Pages::map(bytes);
-    if (memory == nullptr) {
-      bytes = os::round_up(need, os::page_bytes());
-      memory = Pages::map(bytes);
-      if (memory == nullptr) return false;
-    }
+    std::size_t bytes = 0;
+    void* memory = Growth::map(need, mapped_, bytes);
+    if (memory == nullptr) return false;
     mapped_ += bytes;
     release(static_cast<Block*>(memory), bytes);
     return true;
@@ -271,8 +267,8 @@ class BestFitTree {
   os::Lock lock_;
 };
 
-template <class Pages>
-bool BestFitTree<Pages>::consistent(std::size_t* blocks) const {
+template <class Pages, class Growth>
+bool BestFitTree<Pages, Growth>::consistent(std::size_t* blocks) const {
   std::size_t count = 0, bytes = 0, listed = 0;
   if (!by_address_.empty()) {
     const Block* before = nullptr;

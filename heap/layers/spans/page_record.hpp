@@ -25,7 +25,7 @@ struct PageRecord {
   PageRecord* next;  // of the ring of its size class
   PageRecord* prev;
   FreeBlock* freed;
-  char* unfracted;            // where the next block is cut: its prefix
+  char* unfracted;         // where the next block is cut: its prefix
   std::uint16_t used;      // INVARIANT: capacity - used = length of `freed` + blocks left in the unfracted rest
   std::uint16_t capacity;  // blocks in all
   std::uint16_t stride;    // bytes from one block to the next, prefix included

@@ -131,6 +131,66 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """How one treatment's response grows over the levels of a figure: which law of growth, how steep, and what then?"""
+
+    figure: str  # its title
+    metric: str
+    over: str
+    treatment: str
+    answer: str  # the best law ("linear", "n log n", ...), or "cannot tell" with the `reason` in one sentence
+    reason: str
+    slope: Estimate  # of ln response over ln level
+    weights: tuple[tuple[str, float], ...]  # of Akaike, best law first
+    at: float  # twice the largest level measured
+    expected: Estimate  # there, under the best law, with the interval of a new measurement; in the metric's unit
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Gunther's Universal Scalability Law of one treatment over threads; None with the `reason` where it cannot be fitted."""
+
+    figure: str
+    treatment: str
+    reason: str
+    one_thread: Estimate | None = None  # throughput
+    contention: Estimate | None = None
+    coherency: Estimate | None = None
+    peak: float = 0.0  # threads of the largest throughput
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One treatment over all workloads: mean rank (1 = best), letters of signed-rank tests, and the bootstrap."""
+
+    treatment: str
+    rank: float
+    letters: str
+    ratio: Interval  # geometric mean ratio to the baseline; workloads, then blocks, resampled
+    best: float  # share of resamples in which it has the best mean
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Ranks over workloads, which assume nothing of how large differences are. `rows`: best first."""
+
+    metric: str
+    workloads: int
+    p: float  # Friedman's hypothesis that no treatment differs (Iman and Davenport's F)
+    critical_difference: float  # of mean ranks, by Nemenyi
+    rows: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnovaRow:
     """One source of variation: a factor, an interaction ("allocator x threads"), or the blocks. Effects are partial."""
 
@@ -189,6 +249,9 @@ class Analysis:
     curves: tuple[Curves, ...] = ()  # of the study's figures
     judgements: tuple[Judgement, ...] = ()  # of the study's claims
     anovas: tuple[Anova, ...] = ()  # of the two leading metrics, where a study crosses factors
+    trends: tuple[Trend, ...] = ()  # of the study's figures over a numeric factor
+    scalings: tuple[Scaling, ...] = ()  # of its figures of throughput over threads
+    rankings: tuple[Ranking, ...] = ()  # of the two leading metrics, with enough workloads
     time: str = PRIMARY_TIME  # the two metrics that the verdict speaks of
     memory: str = PRIMARY_MEMORY
     workload_noun: str = "program"  # what a workload is called; "workload" for those of a mutator

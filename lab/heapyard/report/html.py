@@ -12,7 +12,8 @@ from ..model.analysis import Analysis
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
-from . import anova_words, claims, curve_section, figure_forest, figure_scatter, figure_trials, page_data, page_tables
+from . import anova_words, claims, curve_section, figure_forest, figure_ranks, figure_scatter, figure_trials
+from . import page_data, page_tables, trend_words
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
 from .page_file import write_page
 from .standings import shown_metrics, standings
@@ -56,6 +57,7 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
         figures=figures,
         curve_figures=curve_figures,
         anova_words=anova_words,
+        trend_words=trend_words,
         claims_tally=claims.tally(analysis.judgements),
         curves=curves,
         unreadable=unreadable,
@@ -107,6 +109,8 @@ def _figures(
             specs.setdefault("trials", {})[shape] = figure_trials.trials(programs, shape)
         if curves:
             specs.setdefault("memory", {})[shape] = figure_trials.memory(programs, shape)
+    for ranking in analysis.rankings:
+        drawn[f"ranks-{ranking.metric}"] = svg(figure_ranks.ranks(ranking), f"ranks-{ranking.metric}")
     if "trials" in specs:
         points = page_data.trial_points(trials, metrics[0], 0, analysis.baseline, highlight)
         title = figure_trials.axis_title(metric_named(metrics[0]))

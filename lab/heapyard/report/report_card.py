@@ -14,36 +14,37 @@ from ..model.check import Found, ReportCard
 if TYPE_CHECKING:
     from rich.console import Console
 
+SHORT = {"conformance": "C", "c++": "C++", "process": "proc", "latency": "call"}  # headings of the groups
 # (heading, fact or case, unit); of all of them lower is better.
 NUMBERS = (
     ("pair", "pair_64", ""),
-    ("longest call", "longest_call", ""),
+    ("longest", "longest_call", ""),
     ("kept", "kept_later", "%"),
-    ("trimmed", "kept_after_trim", "%"),
-    ("thread", "growth_per_thread", "B"),
+    ("trim", "kept_after_trim", "%"),
+    ("thread", "growth_per_thread", ""),
     ("owners", "rotating-owners", "x"),
-    ("lifetimes", "mixed-lifetimes", "x"),
+    ("mixed", "mixed-lifetimes", "x"),
     ("sizes", "shifting-sizes", "x"),
 )
 NUMBERS_EXPLAINED = (
-    "pair, longest call: instructions of malloc(64) and its free, and of the longest single call on a hard heap. "
-    "kept, trimmed: of a peak of memory, seconds after it was freed, and after malloc_trim. thread: left behind by a "
-    "thread that ended. owners, lifetimes, sizes: memory held over memory in use, in three hard patterns. "
-    "Lower is better."
+    "pair, longest: instructions of malloc(64) and its free, and of the longest single call on a hard heap (at least: its "
+    "counting ends somewhere). kept, trim: of a peak of memory, seconds after it was freed, and after malloc_trim. "
+    "thread: bytes left behind by a thread that ended. owners, mixed, sizes: memory held over memory in use, in three "
+    "hard patterns. Lower is better."
 )
 MISTAKES = (
-    ("freed twice", "double_free"),
+    ("again", "double_free"),
     ("later", "double_free_later"),
     ("inside", "free_inside_a_block"),
     ("stack", "free_of_the_stack"),
-    ("1 over", "overflow_by_1"),
-    ("64 over", "overflow_by_64"),
-    ("after free", "write_after_free"),
+    ("over 1", "overflow_by_1"),
+    ("over 64", "overflow_by_64"),
+    ("after", "write_after_free"),
 )
 MISTAKES_EXPLAINED = (
-    "What happens on a double free (at once; later), a free inside a block or of the stack, a write 1 or 64 bytes beyond "
-    "the end, a write after free. stops: the library ended the program. crash: a signal did. "
-    "twice: one block was then handed out twice. -: nothing was noticed."
+    "What happens when a block is freed again, at once or later; on a free inside a block, or of the stack; on a write 1 "
+    "or 64 bytes beyond the end, or after free. stops: the library ended the program. crash: a signal did. "
+    "reissued: one block was handed out twice. -: nothing was noticed."
 )
 
 
@@ -111,11 +112,11 @@ def print_comparison(console: Console, cards: Sequence[ReportCard]) -> None:
 
 
 def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
 
 
 def _name(table: Table) -> None:
-    table.add_column("allocator", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("allocator", no_wrap=True, overflow="ellipsis", max_width=23)
 
 
 def _groups(cards: Sequence[ReportCard]) -> Table:
@@ -123,7 +124,7 @@ def _groups(cards: Sequence[ReportCard]) -> Table:
     _name(table)
     groups = list(dict.fromkeys(f.case.group for card in cards for f in card.found if f.verdict != "information"))
     for group in groups:
-        table.add_column({"conformance": "conform"}.get(group, group), justify="right")
+        table.add_column(SHORT.get(group, group), justify="right", no_wrap=True)
     table.add_column("notes", justify="right")
     for card in cards:
         row = []
@@ -139,7 +140,7 @@ def _numbers(cards: Sequence[ReportCard]) -> Table:
     table = _table()
     _name(table)
     for heading, *_ in NUMBERS:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for card in cards:
         row = []
         for _, fact, unit in NUMBERS:
@@ -154,7 +155,7 @@ def _numbers(cards: Sequence[ReportCard]) -> Table:
 def _shown(value: float, unit: str) -> str:
     if unit == "x":
         return f"{value:.1f}x"
-    return f"{value:,.0f}{' ' + unit if unit else ''}"
+    return f"{value:,.0f}{unit}"
 
 
 def _mistakes(cards: Sequence[ReportCard]) -> Table:
@@ -169,5 +170,5 @@ def _mistakes(cards: Sequence[ReportCard]) -> Table:
 
 def short(words: str) -> str:
     """A mistake's outcome in one word."""
-    known = {"unnoticed": "-", "gives a block out twice": "twice", "crashes": "crash", "": "?"}
+    known = {"unnoticed": "-", "gives a block out twice": "reissued", "crashes": "crash", "": "?"}
     return known.get(words, words.partition(":")[0])

@@ -20,7 +20,8 @@ from .curve_tables import curve_tables
 from .curve_tables import heading as figure_heading
 from .scatter_text import scatter
 from .standings import shown_metrics, standings
-from .terminal_tables import anova_table, cell_table, figure_tables, grids, overall_table
+from .terminal_tables import anova_table, cell_table, figure_tables, grids, overall_table, ranking_table, trend_table
+from .trend_words import ranking_heading, refusals, trends_by_figure
 from .verdict import verdict
 from .words import direction_text, percent, plain, sentence
 from .workload_names import short_names
@@ -53,7 +54,9 @@ def print_answer(console: Console, analysis: Analysis, record: Record, *, verbos
             ),
         )
     _claims(console, analysis)
+    _trends(console, analysis)
     if verbose:
+        _rankings(console, analysis)
         _anovas(console, analysis)
     _failures(console, analysis)
     console.print()
@@ -134,6 +137,24 @@ def print_claims(console: Console, judgements: Sequence[Judgement]) -> None:
         source = f" ({j.claim.source})" if j.claim.source else ""
         _paragraph(console, f"{sign} {j.verdict}: {j.claim.text}{source}", STYLES[j.verdict], indent=2)
         _paragraph(console, f"    {j.evidence}", "dim", indent=4)
+
+
+def _trends(console: Console, analysis: Analysis) -> None:
+    for title, trends in trends_by_figure(analysis.trends).items():
+        _heading(console, f"{title}: growth with {trends[0].over}")
+        console.print(trend_table(trends, console.width))
+    for reason in refusals(analysis.scalings):
+        _paragraph(console, f"No law of scaling: {reason}.", "dim")
+    for s in analysis.scalings:
+        if s.contention and s.coherency:
+            law = f"contention {s.contention.value:.3f}, coherency {s.coherency.value:.4f}, peak at {s.peak:.1f} threads"
+            _paragraph(console, f"{s.figure}, {s.treatment}: {law}", indent=2)
+
+
+def _rankings(console: Console, analysis: Analysis) -> None:
+    for ranking in analysis.rankings:
+        _heading(console, ranking_heading(ranking))
+        console.print(ranking_table(ranking, analysis.baseline, console.width))
 
 
 def _anovas(console: Console, analysis: Analysis) -> None:

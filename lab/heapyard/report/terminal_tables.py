@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from ..model.analysis import Anova, Cell, Comparison
+from ..model.analysis import Anova, Cell, Comparison, Ranking, Trend
 from ..model.metrics import metric_named
 from ..model.units import format_value
 from .anova_words import number, p_text, size_text
 from .curve_tables import CurveTable, widest
 from .standings import Standing
+from .trend_words import best_of, law_of, ratio_of, slope_of, support_of
 from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, plain, ratio
 
 STYLES = {"better": "green", "worse": "red", "equivalent": "", "undecided": "dim"}
@@ -71,6 +72,32 @@ def cell_table(cell: Cell, order: Sequence[str], baseline: str, width: int) -> T
             table.add_row(
                 name, mean, f"{interval_text(c.interval)} {star}", Text(verdict, style=style), summary.letters
             )
+    return table
+
+
+def trend_table(trends: Sequence[Trend], width: int) -> Table:
+    """Law, slope and support per treatment."""
+    table = _table()
+    table.add_column("allocator", width=_name_width([t.treatment for t in trends], width, 55), no_wrap=True,
+                     overflow="ellipsis")
+    for heading in ("law", "slope (log-log)", "support"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+    for t in trends:
+        table.add_row(plain(t.treatment), law_of(t), slope_of(t), support_of(t))
+    return table
+
+
+def ranking_table(ranking: Ranking, baseline: str, width: int) -> Table:
+    """Mean rank, letters, bootstrap ratio and how often it leads, best first."""
+    table = _table()
+    table.add_column("allocator", width=_name_width([r.treatment for r in ranking.rows], width, 50), no_wrap=True,
+                     overflow="ellipsis")
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("letters", no_wrap=True, overflow="ellipsis")
+    table.add_column("ratio", no_wrap=True, overflow="ellipsis")
+    table.add_column("best", justify="right", no_wrap=True)
+    for r in ranking.rows:
+        table.add_row(plain(r.treatment), f"{r.rank:.2f}", r.letters, ratio_of(r, baseline), best_of(r))
     return table
 
 

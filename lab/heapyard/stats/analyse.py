@@ -14,7 +14,9 @@ from .curves import curves_of
 from .notes import notes_on
 from .overall import common_set, overall_of
 from .pareto import pareto
+from .rankings import ranking_of
 from .tables import Table, metric_order, tables
+from .trends import scalings_of, trends_of
 
 
 def analyse(observations: Observations) -> Analysis:
@@ -36,6 +38,11 @@ def analyse(observations: Observations) -> Analysis:
         return overall_of(metric, by_metric[metric], cells, workloads, kept, baseline=baseline, settings=settings)
 
     overall = tuple(o for m in metrics if (o := over(m, *common[m])) is not None)
+    curves = curves_of(observations, made)
+    ranked = (
+        ranking_of(m, by_metric[m], *common[m], baseline=baseline, settings=settings)
+        for m in (settings.time_metric, settings.memory_metric) if m in common
+    )
     return Analysis(
         baseline=baseline,
         treatments=treatments,
@@ -45,9 +52,12 @@ def analyse(observations: Observations) -> Analysis:
         pareto=_time_and_memory(common, over, treatments, baseline, settings.time_metric, settings.memory_metric),
         control=check_control(cells, (settings.time_metric, settings.memory_metric), confidence=settings.confidence),
         failures=observations.failures,
-        curves=curves_of(observations, made),
+        curves=curves,
         judgements=judge_all(observations, made),
         anovas=anovas_of(observations),
+        trends=trends_of(curves),
+        scalings=scalings_of(curves, observations.processors),
+        rankings=tuple(r for r in ranked if r is not None),
         workload_noun="workload" if any(len(levels) > 1 for levels in observations.levels.values()) else "program",
         time=settings.time_metric,
         memory=settings.memory_metric,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..model.analysis import Estimate
 from .design_matrix import Array
 from .growth_forms import FORMS
 from .quantiles import t_quantile
@@ -24,15 +25,6 @@ LEAST_RANGE = 10.0  # largest over smallest size: over less than a decade every 
 ALIKE = 2.0  # AICc units within which two laws are supported alike (Burnham and Anderson, section 2.6)
 _EXACT = 1e-12  # of logs: a fit better than this is exact
 _STEPS, _HALVINGS = 200, 30  # of the iteration, and of each of its steps
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with its t-interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)

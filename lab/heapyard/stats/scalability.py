@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..model.analysis import Estimate
 from .design_matrix import Array
-from .growth import Estimate
 from .quantiles import t_quantile
 
 LEAST_COUNTS = 4  # different thread counts: three parameters, and one more to see whether they fit

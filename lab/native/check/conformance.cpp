@@ -220,7 +220,10 @@ void alignments(Report& report, Amount amount) {
       const auto add = [&](const char* call, void* block) {
         if (!block) return bytes ? report.fail("%s of %zu bytes at %zu gave null", call, bytes, alignment) : void();
         if (!aligned(block, alignment)) {
-          report.fail("%s of %zu bytes at %zu gave %p", call, bytes, alignment, block);
+          if (bytes)
+            report.fail("%s of %zu bytes at %zu gave %p", call, bytes, alignment, block);
+          else
+            report.note("%s of 0 bytes at %zu gave %p", call, alignment, block);
         }
         if (malloc_usable_size(block) < bytes) {
           report.fail("%s of %zu bytes at %zu: malloc_usable_size is %zu", call, bytes, alignment,

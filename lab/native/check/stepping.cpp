@@ -49,7 +49,7 @@ bool count_steps(void (*workload)(Steps& steps, std::size_t argument), std::size
         ++count;
       }
       if (!WIFSTOPPED(status)) break;
-      shared.cut |= counting;
+      shared.cut |= counting && count >= shared.most;
       if (count > shared.most) {
         shared.most = count;
         shared.most_call = shared.calls;

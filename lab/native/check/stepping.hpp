@@ -23,7 +23,7 @@ struct Steps {
   std::uint64_t total;  // of all of them
   std::uint64_t calls;
   std::uint64_t most_call;  // which one was the longest, from 0
-  bool cut;                 // the budget ended within a call, which took more than was counted
+  bool cut;                 // the budget ended within the longest call, which took more than was counted
 };
 
 // For the child: what stands between the two is counted.

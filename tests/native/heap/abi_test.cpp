@@ -60,14 +60,30 @@ TEST(Abi, TooMuchIsRefusedWithErrno) {
     void* block = malloc(10);
     void* got = nullptr;
     switch (way) {
-      case 0: got = malloc(opaque(kTooMuch)); break;
-      case 1: got = malloc(opaque(SIZE_MAX)); break;
-      case 2: got = calloc(half, 2); break;
-      case 3: got = reallocarray(block, half, 2); break;
-      case 4: got = realloc(block, opaque(kTooMuch)); break;
-      case 5: got = aligned_alloc(64, opaque(kTooMuch)); break;
-      case 6: got = memalign(opaque(kTooMuch), 8); break;
-      case 7: got = pvalloc(opaque(SIZE_MAX)); break;
+      case 0:
+        got = malloc(opaque(kTooMuch));
+        break;
+      case 1:
+        got = malloc(opaque(SIZE_MAX));
+        break;
+      case 2:
+        got = calloc(half, 2);
+        break;
+      case 3:
+        got = reallocarray(block, half, 2);
+        break;
+      case 4:
+        got = realloc(block, opaque(kTooMuch));
+        break;
+      case 5:
+        got = aligned_alloc(64, opaque(kTooMuch));
+        break;
+      case 6:
+        got = memalign(opaque(kTooMuch), 8);
+        break;
+      case 7:
+        got = pvalloc(opaque(SIZE_MAX));
+        break;
     }
     EXPECT_EQ(got, nullptr) << way;
     EXPECT_EQ(errno, way == 6 ? errno : ENOMEM) << way;
@@ -162,7 +178,7 @@ TEST(Abi, NewAsksItsHandlerThenThrows) {
   EXPECT_THROW(static_cast<void>(operator new(opaque(kTooMuch))), std::bad_alloc);
   EXPECT_EQ(asked, 3);
   EXPECT_THROW(static_cast<void>(operator new[](opaque(kTooMuch))), std::bad_alloc);
-  EXPECT_THROW(static_cast<void>(operator new(opaque(kTooMuch), std::align_val_t{64})), std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(operator new (opaque(kTooMuch), std::align_val_t{64})), std::bad_alloc);
 }
 
 TEST(Abi, NothrowNewGivesNullEvenIfItsHandlerThrows) {
@@ -175,7 +191,7 @@ TEST(Abi, NothrowNewGivesNullEvenIfItsHandlerThrows) {
 
 TEST(Abi, EveryNewHasItsDelete) {
   operator delete(operator new(10));
-  operator delete(operator new(10), std::size_t{10});
+  operator delete (operator new(10), std::size_t{10});
   operator delete[](operator new[](10));
   operator delete[](operator new[](10), std::size_t{10});
   operator delete(operator new(10, std::nothrow), std::nothrow);
@@ -185,7 +201,7 @@ TEST(Abi, EveryNewHasItsDelete) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wide) % 256, 0u);
   operator delete(wide, kWide);
   operator delete[](operator new[](10, kWide), kWide);
-  operator delete(operator new(10, kWide), std::size_t{10}, kWide);
+  operator delete (operator new(10, kWide), std::size_t{10}, kWide);
   operator delete[](operator new[](10, kWide), std::size_t{10}, kWide);
   operator delete(operator new(10, kWide, std::nothrow), kWide, std::nothrow);
   operator delete[](operator new[](10, kWide, std::nothrow), kWide, std::nothrow);

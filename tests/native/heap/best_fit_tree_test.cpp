@@ -167,5 +167,24 @@ TEST_F(BestFit, TrimGivesTheInsideOfFreeBlocksBackAndKeepsTheTrees) {
   tree_.free(guard);
 }
 
+TEST(HugeSteps, AreTakenOnceTheHeapIsLargeAndOnlyForSmallNeeds) {
+  using Steps = HugeSteps<test::ScarcePages>;
+  std::size_t bytes = 0;
+  EXPECT_NE(Steps::map(8000, 0, bytes), nullptr);
+  EXPECT_EQ(bytes, SmallSteps<test::ScarcePages>::kStep);
+  for (int i = 0; i < 10; ++i) {
+    void* memory = Steps::map(8000, Steps::kHugeFrom, bytes);
+    EXPECT_EQ(bytes, Steps::kHuge);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % Steps::kHuge, 0u);
+    std::memset(memory, 1, bytes);
+    os::map(4096);  // so that the next one does not happen to be aligned
+  }
+  EXPECT_NE(Steps::map(Steps::kHuge, Steps::kHugeFrom, bytes), nullptr);
+  EXPECT_LT(bytes, 2 * Steps::kHuge);
+  test::ScarcePages::left = 0;
+  EXPECT_EQ(Steps::map(8000, Steps::kHugeFrom, bytes), nullptr);
+  test::ScarcePages::left = SIZE_MAX;
+}
+
 }  // namespace
 }  // namespace heapyard

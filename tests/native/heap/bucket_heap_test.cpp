@@ -48,7 +48,7 @@ void* one(Heap& heap, CountedRanges& ranges, unsigned size_class) {
 
 template <class Steps>
 class Buckets : public testing::Test {};
-using Tables = testing::Types<BfmSteps, BfmFineSteps>;
+using Tables = testing::Types<BfmSteps, BfmCoarseSteps>;
 TYPED_TEST_SUITE(Buckets, Tables);
 
 TYPED_TEST(Buckets, EveryRequestGetsTheSmallestBlockThatHoldsIt) {

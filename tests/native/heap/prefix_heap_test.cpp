@@ -21,7 +21,7 @@ namespace {
 
 using test::ScarcePages;
 using Full = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages>;
-using Fine = BfmParts<BfmFineSteps, 8, kBfmDepth, KeepLast, ScarcePages>;
+using Coarse = BfmParts<BfmCoarseSteps, 8, kBfmDepth, KeepLast, ScarcePages>;
 using OneCached = BfmParts<BfmSteps, 1, kBfmDepth, GiveBack, ScarcePages>;
 using One = BfmPartsNoCache<BfmSteps, 1, ScarcePages>;
 using Several = BfmPartsNoCache<BfmSteps, 8, ScarcePages>;
@@ -55,7 +55,7 @@ class Composition : public testing::Test {
     std::thread(work).join();
   }
 };
-using Compositions = testing::Types<Full, Fine, OneCached, One, Several>;
+using Compositions = testing::Types<Full, Coarse, OneCached, One, Several>;
 TYPED_TEST_SUITE(Composition, Compositions);
 
 TYPED_TEST(Composition, EverySizeIsServedAlignedAndWritable) {
