@@ -64,7 +64,10 @@ def test_a_library_without_a_fault_passes(label: str) -> None:
     assert found.verdict in ("pass", "note", "information"), found
 
 
-@pytest.mark.parametrize("heap", ["bfm", "bfm-single", "bfm-multi", "bfm-cache", "bfm-coarse", "bfm-keep-last", "bfm-small-pages"])
+HEAPS = ["bfm", "bfm-single", "bfm-multi", "bfm-cache", "bfm-coarse", "bfm-keep-last", "bfm-small-pages"]
+
+
+@pytest.mark.parametrize("heap", HEAPS)
 def test_our_heaps_pass_every_case(heap: str) -> None:
     found = [run_case(c, library(heap), "quick") for c in all_cases() if c.label != "latency/longest-call"]
     assert not [f for f in found if f.verdict == "fail"]

@@ -151,7 +151,7 @@ def declared() -> set[str]:
     """Import names of what pyproject.toml depends on at run time."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
-    return {{"vl-convert-python": "vl_convert"}.get(name, name).replace("-", "_") for name in names}
+    return {{"vl-convert-python": "vl_convert", "pydoe3": "pyDOE3"}.get(name, name).replace("-", "_") for name in names}
 
 
 def test_the_lab_imports_only_what_it_declares():

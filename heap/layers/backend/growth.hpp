@@ -29,7 +29,7 @@ struct SmallSteps {
 template <class Pages>
 struct HugeSteps {
   static constexpr std::size_t kHuge = std::size_t{2} << 20;
-  static constexpr std::size_t kHugeFrom = std::size_t{32} << 20;
+  static constexpr std::size_t kHugeFrom = std::size_t{16} << 20;
 
   static void* map(std::size_t need, std::size_t mapped, std::size_t& bytes) {
     if (mapped >= kHugeFrom && need <= kHuge / 4) {

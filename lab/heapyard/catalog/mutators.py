@@ -14,6 +14,7 @@ from ..model import places
 from ..model.errors import SetupError, UsageError
 from ..model.program import RESULT_FILE, Answer, Program
 from .formula import evaluate, holds, names_in
+from .fraction import Fraction
 
 Value = str | int | float | bool
 
@@ -62,8 +63,10 @@ def workloads(
     factors: Mapping[str, Sequence[Value]],
     only: Iterable[str] = (),
     constraints: Sequence[str] = (),
+    fraction: Fraction | None = None,
 ) -> tuple[Program, ...]:
-    """The mutator at every combination of levels that meets the constraints, first factor slowest; paths absolute.
+    """The mutator at every combination of levels that meets the constraints and lies in the fraction, first factor
+    slowest; paths absolute.
 
     A factor is an option of the mutator, a parameter that formulas of `options` use, or `processors`: how many of this
     machine's the program may use. `only`: further option names that treatments use. UsageError for an option the mutator
@@ -77,7 +80,14 @@ def workloads(
     for factor in factors:
         if factor != PROCESSORS and factor.replace("-", "_") not in used:
             _check_known(name, factor, known, "; nor does an option's formula use it")
-    every = (dict(zip(factors, chosen, strict=True)) for chosen in itertools.product(*factors.values()))
+    every = (
+        {name: factors[name][i] for name, i in indices.items()}
+        for indices in (
+            dict(zip(factors, chosen, strict=True))
+            for chosen in itertools.product(*(range(len(levels)) for levels in factors.values()))
+        )
+        if fraction is None or fraction.keeps(indices)
+    )
     texts = ((chosen, {factor: level_text(value) for factor, value in chosen.items()}) for chosen in every)
     made = tuple(
         _workload(name, path, options, chosen, factors, known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from ..model.errors import UsageError
 from ..model.figure import Figure
 from ..model.units import parse_duration, parse_percent
 from .formula import holds
+from .fraction import Fraction, fraction_of, read_share
 from .mutators import PROCESSORS, Value, level_text
 from .study_findings import read_claims, read_figures
 from .toml_file import TomlTable, read_toml
@@ -70,6 +72,7 @@ class Study:
     options: dict[str, Value] = field(default_factory=dict)  # of the mutator, in every workload
     levels: dict[str, tuple[Value, ...]] = field(default_factory=dict)  # of the factors that tell workloads apart
     constraints: tuple[str, ...] = ()  # conditions that a combination of levels must meet to be a workload
+    fraction: Fraction | None = None  # of the combinations of levels; None: all
     skipped: tuple[str, ...] = ()  # levels this machine cannot have, one sentence each
     treatments: dict[str, OwnTreatment] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
@@ -92,23 +95,28 @@ def read_study(path: Path, scale: str | None = None) -> Study:
     mutator = table.string("mutator", "")
     factors, levels = _factors(top.table("factors"), bool(mutator))
     levels, skipped = _on_this_machine(levels)
+    constraints, fraction = _design(top.table("design"), levels)
+    settings = _settings(table)
+    if levels and settings.get("blocks") == 1:
+        table.fail("blocks", "is 1: a study without replication has nothing to estimate its noise from; give 2 or more")
     options = top.table("options")
     if options is not None and not mutator:
         top.fail("options", "are of a mutator, and the study names none")
     study = Study(
         title=table.string("title", path.stem),
         programs=table.strings("programs", ()),
-        allocators=table.strings("allocators", ()),
+        allocators=(*table.strings("allocators", ()), *_nested(top.table("nested"))),
         if_installed=table.strings("if_installed", ()),
         baseline=table.string("baseline", "glibc"),
-        settings=_settings(table),
+        settings=settings,
         factors=factors,
         commands={name: _command(t) for name, t in _named(top, "program").items()},
         libraries={name: _library(t) for name, t in _named(top, "allocator").items()},
         mutator=mutator,
         options=_options(options),
         levels=levels,
-        constraints=_constraints(top.table("design"), levels),
+        constraints=constraints,
+        fraction=fraction,
         skipped=skipped,
         treatments={name: _own_treatment(t, bool(mutator)) for name, t in _named(top, "treatments").items()},
         figures=read_figures(top, levels),
@@ -203,6 +211,8 @@ def _levels(table: TomlTable, name: str) -> tuple[Value, ...]:
     if not levels:
         table.fail(name, "has no levels")
     for level in levels:
+        if level == "":
+            table.fail(name, "has an empty level")
         if not isinstance(level, (str, int, float)):
             table.fail(name, f"must be a list of numbers, strings or true and false, not {level!r}")
     if len({str(level) for level in levels}) < len(levels):
@@ -222,10 +232,12 @@ def _on_this_machine(levels: dict[str, tuple[Value, ...]]) -> tuple[dict[str, tu
     return {**levels, PROCESSORS: kept or (there,)}, (told,)
 
 
-def _constraints(table: TomlTable | None, levels: dict[str, tuple[Value, ...]]) -> tuple[str, ...]:
-    """`[design] constraints`, each a condition on the levels of factors."""
+def _design(
+    table: TomlTable | None, levels: dict[str, tuple[Value, ...]]
+) -> tuple[tuple[str, ...], Fraction | None]:
+    """`[design]`: `constraints`, conditions on the levels of factors, and `fraction` of their combinations."""
     if table is None:
-        return ()
+        return (), None
     found = table.strings("constraints", ())
     first = {name: level_text(values[0]) for name, values in levels.items()}
     for constraint in found:
@@ -233,8 +245,32 @@ def _constraints(table: TomlTable | None, levels: dict[str, tuple[Value, ...]]) 
             holds(constraint, first)
         except UsageError as error:
             table.fail("constraints", f"is wrong: {error.message}")
+    share = table.string("fraction", "")
+    if share and found:
+        table.fail("fraction", "and constraints do not go together: a constraint would break the balance of the fraction")
+    fraction = None
+    if share:
+        try:
+            fraction = fraction_of(read_share(share), levels)
+        except UsageError as error:
+            table.fail("fraction", f"is wrong: {error.message}")
     table.finish()
-    return found
+    return found, fraction
+
+
+def _nested(table: TomlTable | None) -> list[str]:
+    """`[nested.ALLOCATOR]`: factors that only one allocator has, its options; every combination of their levels is a
+    variant of it, `jemalloc:narenas=1,tcache=false`."""
+    variants = []
+    for allocator, inner in table.tables().items() if table else ():
+        factors = {name: _levels(inner, name) for name in inner.keys()}
+        if not factors:
+            inner.fail(allocator, "has no factors")
+        inner.finish()
+        for chosen in itertools.product(*factors.values()):
+            options = ",".join(f"{name}={level_text(level)}" for name, level in zip(factors, chosen, strict=True))
+            variants.append(f"{allocator}:{options}")
+    return variants
 
 
 def _options(table: TomlTable | None) -> dict[str, Value]:

@@ -147,7 +147,11 @@ def _programs(study: Study, full: bool, say: Callable[[str], None]) -> tuple[Pro
         only = [option for own in study.treatments.values() for option in own.options]
         for told in study.skipped:
             say(f"left out: {told}")
-        return workloads(study.mutator, study.options, study.levels, only, study.constraints)
+        if study.fraction:
+            say(f"a fraction of 1/{study.fraction.share} of the combinations of {', '.join(study.fraction.factors)}")
+            for told in study.fraction.confounded:
+                say(told)
+        return workloads(study.mutator, study.options, study.levels, only, study.constraints, study.fraction)
     own = {
         name: program_from_command(
             c.argv, stdin=c.stdin, env=c.env, cwd=c.cwd, name=name, expect_exit=c.expect_exit, check=c.check

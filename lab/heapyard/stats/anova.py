@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..model.analysis import Anova, AnovaMean, AnovaRow
 from ..model.metrics import metric_named
 from ..model.observations import Observations
+from .anova_partial import ALLOCATOR, BLOCKS, partial_anova
 from .block_model import cv_of
 from .factorial import Factorial, analyse_factorial, average_ranks
 from .letters import compact_letters
@@ -24,35 +25,36 @@ from .residuals import look_at
 from .scale import scale_for
 from .tables import excluded
 
-ALLOCATOR, BLOCKS = "allocator", "blocks"
 MOST_FACTORS = 6  # 2^6 sources are more than anybody reads
 
 
 def anovas_of(observations: Observations) -> tuple[Anova, ...]:
-    """Of the two leading metrics, where the workloads are a full crossing of factors and two rounds are complete.
+    """Of the two leading metrics, where factors tell the workloads apart and two rounds are complete: with all interactions
+    where the workloads are a full crossing, else (a fraction, constraints) with those of the allocator only.
 
     Treatments that failed anywhere are left out, then rounds in which a cell is missing. O(rows x 2^factors).
     """
     settings = observations.settings
-    factors = _crossed(observations)
-    if not factors:
+    varied = _varied(observations)
+    if not varied or len(varied) >= MOST_FACTORS:
         return ()
-    found = (_anova(observations, factors, m) for m in (settings.time_metric, settings.memory_metric))
+    full = math.prod(len(seen) for seen in varied.values()) == len(observations.workloads)
+    made = _anova if full else partial_anova
+    found = (made(observations, varied, m) for m in (settings.time_metric, settings.memory_metric))
     return tuple(a for a in found if a is not None)
 
 
-def _crossed(observations: Observations) -> dict[str, list[str]]:
-    """Factors with their levels, {} unless every combination of levels is a workload."""
+def _varied(observations: Observations) -> dict[str, list[str]]:
+    """Factors that tell workloads apart, with their levels; of several that change together the first."""
     levels: dict[str, dict[str, None]] = defaultdict(dict)
     for workload in observations.workloads:
         for name, level in observations.levels.get(workload, {}).items():
             levels[name][level] = None
-    crossed: dict[str, list[str]] = {}
+    varied: dict[str, list[str]] = {}
     for name, seen in levels.items():
-        if len(seen) > 1 and not any(_same(observations, name, kept) for kept in crossed):
-            crossed[name] = list(seen)
-    full = math.prod(len(seen) for seen in crossed.values())
-    return crossed if crossed and full == len(observations.workloads) and len(crossed) < MOST_FACTORS else {}
+        if len(seen) > 1 and not any(_same(observations, name, kept) for kept in varied):
+            varied[name] = list(seen)
+    return varied
 
 
 def _same(observations: Observations, one: str, other: str) -> bool:
