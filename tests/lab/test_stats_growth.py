@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import curve_fit
 
-from heapyard.stats.growth import CANNOT_TELL, compare_laws, growth_of, growth_over_threads
+from heapyard.stats.growth import CANNOT_TELL, compare_laws, growth_of
 from heapyard.stats.growth_forms import FORMS
 
 SIZES = np.geomspace(1e4, 1e6, 9)  # two decades, four sizes each
@@ -119,18 +119,6 @@ def test_a_law_is_predicted_only_where_it_is_positive() -> None:
     falling = growth_of(SIZES, 1e7 - 5 * SIZES).laws[0]
     middle, low, high = falling.predict(np.array([1e5, 3e6]))
     assert middle[0] == pytest.approx(9.5e6) and low[0] <= middle[0] <= high[0] and math.isnan(middle[1])
-
-
-def test_seed_001_over_allocations_and_threads() -> None:
-    """O(NA + NT) against NA log NA and NA^2 on nine sizes by four thread counts."""
-    na, nt = (x.ravel() for x in np.meshgrid(SIZES, [1, 2, 3, 4], indexing="ij"))
-    linear = growth_over_threads(na, nt, measured(0.01 + 2e-7 * (na + nt), 0.02, 1))
-    assert linear.answer == "NA + NT" and linear.laws[0].weight > 0.99
-    assert linear.laws[0].b == pytest.approx(2e-7, rel=0.05)
-    steeper = growth_over_threads(na, nt, measured(0.01 + 2e-8 * na * np.log(na), 0.02, 1))
-    assert steeper.answer == "NA log NA"
-    squared = growth_over_threads(na, nt, measured(0.01 + 2e-13 * na**2, 0.02, 1))
-    assert squared.answer == "NA^2"
 
 
 @pytest.mark.parametrize(

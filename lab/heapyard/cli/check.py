@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 @click.option("--only", multiple=True, metavar="CASE", help="Only this group or case, such as memory or limits/data.")
 @click.option("--quick", is_flag=True, help="Less work per case: a first look, in seconds.")
 @click.option("--instructions", is_flag=True, help="Count instructions of single calls on heaps of up to 10,000,000 blocks.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg",
+              help="Draw the longest call over the size of the heap.")
 @click.option("--list", "list_", is_flag=True, help="List the cases, and stop.")
 @click.option("--json", "json_", is_flag=True, help="Print what was found as JSON.")
 def command(
-    libraries: tuple[str, ...], all_: bool, only: tuple[str, ...], quick: bool, instructions: bool, list_: bool, json_: bool
+    libraries: tuple[str, ...], all_: bool, only: tuple[str, ...], quick: bool, instructions: bool, plot: Path | None,
+    list_: bool, json_: bool,
 ) -> int:
     """Say whether a malloc library is safe to switch to.
 
@@ -57,6 +60,10 @@ def command(
     amount = "quick" if quick else "deep" if instructions else "usual"
     cards, interrupted = _run(allocators, cases, amount)
     _print(cards, json_)
+    if plot:
+        from ..report.figure_calls import write_calls
+
+        write_calls(plot, cards)
     if interrupted:
         return EXIT_INTERRUPTED
     return EXIT_DIFFERENCE if any(card.failed for card in cards) else 0

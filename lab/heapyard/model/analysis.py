@@ -214,10 +214,20 @@ class AnovaMean:
 
 
 @dataclass(frozen=True, slots=True)
+class OutlyingTrial:
+    """A trial far from its model's value. `studentized`: by the error estimated without it; `p`: corrected for all."""
+
+    trial: int
+    studentized: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
 class Anova:
     """Analysis of variance of the log of one response over all factors of a study, blocks removed.
 
-    `straightness`, `largest`, `drift`: of the residuals, see stats.residuals.
+    `straightness`, `largest`, `drift`: of the residuals, see stats.residuals. `scatter_p`: of equal scatter under all
+    allocators (Levene); `place_p`: that the place within a block does not matter (shuffles).
     """
 
     metric: str
@@ -232,6 +242,9 @@ class Anova:
     straightness: float
     largest: float
     drift: float
+    scatter_p: float
+    place_p: float
+    outliers: tuple[OutlyingTrial, ...]  # for looking at; none is left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import math
 from ..model.analysis import Anova, AnovaRow
 from ..model.metrics import metric_named
 
-STRAIGHT, FAR, RELATED = 0.98, 4.5, 0.2  # beyond these the residuals deserve a sentence
+STRAIGHT, FAR, RELATED, UNLIKELY = 0.98, 4.5, 0.2, 0.001  # beyond these the residuals deserve a sentence
+MOST_OUTLIERS = 5  # named in a sentence
 
 
 def p_text(p: float) -> str:
@@ -40,6 +41,17 @@ def warnings(anova: Anova) -> list[str]:
         )
     if anova.largest > FAR:
         found.append(f"the largest residual lies {anova.largest:.1f} standard deviations out; look at the single trials")
+    if anova.scatter_p < UNLIKELY:
+        found.append(
+            f"allocators scatter unequally (Levene's p {p_text(anova.scatter_p)}): letters of those that scatter little are "
+            "too cautious, of those that scatter much too bold"
+        )
+    if anova.place_p < UNLIKELY:
+        found.append(f"the place of a trial within its block matters (p {p_text(anova.place_p)} by shuffling)")
+    if anova.outliers:
+        shown = ", ".join(f"{o.trial} ({o.studentized:+.1f} sd)" for o in anova.outliers[:MOST_OUTLIERS])
+        more = f" and {len(anova.outliers) - MOST_OUTLIERS} more" if len(anova.outliers) > MOST_OUTLIERS else ""
+        found.append(f"outlying trials, none of which is left out: {shown}{more}")
     if abs(anova.drift) > RELATED:
         found.append(f"neighbouring trials resemble each other (correlation {anova.drift:.2f})")
     return found

@@ -50,9 +50,34 @@ MISTAKES_EXPLAINED = (
 
 def longest_call(card: ReportCard) -> float | None:
     """Instructions of the longest call on the largest heap that was tried."""
+    sizes = call_growth(card)
+    return sizes[max(sizes)] if sizes else None
+
+
+def call_growth(card: ReportCard) -> dict[int, float]:
+    """Instructions of the longest call by blocks in the heap."""
     prefix = "longest_call_"
-    sizes = [int(name.removeprefix(prefix)) for f in card.found for name in f.facts if name.startswith(prefix)]
-    return card.number(f"{prefix}{max(sizes)}") if sizes else None
+    return {
+        int(name.removeprefix(prefix)): value[0]
+        for f in card.found for name, value in f.facts.items()
+        if name.startswith(prefix) and isinstance(value, tuple)
+    }
+
+
+def law_of_calls(card: ReportCard) -> str:
+    """How the longest call grows with the heap, in words; "" with too few sizes."""
+    from ..stats.growth import LEAST_SIZES, growth_of
+    from .trend_words import LAWS
+
+    sizes = call_growth(card)
+    if len(sizes) < LEAST_SIZES:
+        return ""
+    growth = growth_of(list(sizes), list(sizes.values()))
+    most = f"{max(sizes.values()):,.0f} instructions at most up to {max(sizes):,} blocks"
+    if any(f.case.name == "longest-call" and f.said.startswith("a single call takes more") for f in card.found):
+        return f"more than {most}: counting ended there"
+    told = f"O({LAWS[growth.answer]})" if growth.answer in LAWS else f"no single law ({growth.reason})"
+    return f"{most}; best law {told}, slope {growth.slope.value:.2f} (log-log)"
 
 
 def blowup(card: ReportCard, name: str) -> float | None:
@@ -83,6 +108,9 @@ def print_card(console: Console, card: ReportCard) -> None:
     for found in card.found:
         if found.verdict == "information" and found.said:
             _print_found(console, found, "-", "")
+    if law := law_of_calls(card):
+        console.print(Text("\n".join(textwrap.wrap(f"longest call: {law}", console.width - 2, initial_indent="  ",
+                                                   subsequent_indent="    "))), soft_wrap=True)
     groups = dict.fromkeys(f.case.group for f in card.found if f.verdict != "information")
     counts = []
     for group in groups:

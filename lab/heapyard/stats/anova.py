@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from ..model.analysis import Anova, AnovaMean, AnovaRow
 from ..model.metrics import metric_named
 from ..model.observations import Observations
-from .anova_partial import ALLOCATOR, BLOCKS, partial_anova
+from .anova_partial import ALLOCATOR, BLOCKS, looked_at, partial_anova
 from .block_model import cv_of
 from .factorial import Factorial, analyse_factorial, average_ranks
 from .letters import compact_letters
 from .quantiles import tukey_quantile
-from .residuals import look_at
 from .scale import scale_for
 from .tables import excluded
 
@@ -71,7 +70,15 @@ def _anova(observations: Observations, factors: dict[str, list[str]], metric: st
         return None
     y, order = built
     fit = analyse_factorial(y, [ALLOCATOR, *factors])
-    looked = look_at(fit.residuals, order, fit.error_df)
+    groups = np.broadcast_to(np.arange(len(y)).reshape(-1, *([1] * (y.ndim - 1))), y.shape)
+    looked = looked_at(
+        fit.residuals.ravel(),
+        leverages=np.full(y.size, 1 - fit.error_df / y.size),
+        error_df=fit.error_df,
+        groups=groups.ravel().tolist(),
+        blocks=np.broadcast_to(np.arange(y.shape[-1]), y.shape).ravel(),
+        trials=order.ravel(),
+    )
     return Anova(
         metric,
         fit.names,
@@ -85,9 +92,7 @@ def _anova(observations: Observations, factors: dict[str, list[str]], metric: st
         fit.mean_square,
         cv_of(fit.mean_square),
         _means(fit, treatments, observations),
-        looked.straightness,
-        looked.largest,
-        looked.drift,
+        **looked,
     )
 
 

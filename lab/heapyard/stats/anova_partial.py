@@ -7,16 +7,18 @@ with each other are confounded or have empty cells and are left out. Means are m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..model.analysis import Anova, AnovaMean, AnovaRow
+from ..model.analysis import Anova, AnovaMean, AnovaRow, OutlyingTrial
 from ..model.metrics import metric_named
 from ..model.observations import Observation, Observations
+from .design_matrix import Array
+from .diagnostics import diagnose
 from .linear_model import LinearFit, analysis_of_variance, fit_linear
 from .marginal_means import marginal_means
-from .residuals import look_at
 from .scale import scale_for
 from .tables import excluded
 from .tukey import all_pairs
@@ -49,7 +51,14 @@ def partial_anova(observations: Observations, factors: Mapping[str, Sequence[str
     means = _means(fit, rows, observations) if fit.error_df else ()
     if not means:
         return None
-    looked = look_at(fit.residuals, np.array([r.trial for r in rows]), fit.error_df)
+    looked = looked_at(
+        fit.residuals,
+        leverages=fit.leverages,
+        error_df=fit.error_df,
+        groups=columns[ALLOCATOR],
+        blocks=np.array(columns[BLOCKS]),
+        trials=np.array([r.trial for r in rows]),
+    )
     return Anova(
         metric,
         (ALLOCATOR, *factors),
@@ -63,10 +72,23 @@ def partial_anova(observations: Observations, factors: Mapping[str, Sequence[str
         fit.mean_square,
         fit.residual_cv,
         means,
-        looked.straightness,
-        looked.largest,
-        looked.drift,
+        **looked,
     )
+
+
+def looked_at(
+    residuals: Array, *, leverages: Array, error_df: int, groups: Sequence[Hashable], blocks: Array, trials: Array
+) -> dict[str, Any]:
+    """What the residuals say, as the last fields of an Anova; trials are numbered in the order in which they ran."""
+    found = diagnose(residuals, leverages=leverages, error_df=error_df, groups=groups, blocks=blocks, order=trials)
+    return {
+        "straightness": found.summary.straightness,
+        "largest": found.summary.largest,
+        "drift": found.summary.drift,
+        "scatter_p": found.scatter_p,
+        "place_p": found.place.p,
+        "outliers": tuple(OutlyingTrial(int(trials[o.at]), o.studentized, o.p) for o in found.outliers),
+    }
 
 
 def _means(fit: LinearFit, rows: Sequence[Observation], observations: Observations) -> tuple[AnovaMean, ...]:

@@ -78,24 +78,6 @@ def growth_of(sizes: ArrayLike, response: ArrayLike, *, confidence: float = 0.95
     return compare_laws(n, laws, response, confidence=confidence)
 
 
-def growth_over_threads(
-    allocations: ArrayLike, threads: ArrayLike, response: ArrayLike, *, confidence: float = 0.95
-) -> Growth:
-    """Seed of the question: Elias and others (SAC 2014) state O(NA + NT) for NA allocations by NT threads.
-
-    NA + NT against 1, NA log NA and NA^2. With thousands of allocations per thread NA + NT is NA for every practical
-    purpose, so this cannot tell O(NA + NT) from O(NA).
-    """
-    na, nt = np.asarray(allocations, dtype=float), np.asarray(threads, dtype=float)
-    laws = {
-        "constant": np.zeros_like(na),
-        "NA + NT": na + nt,
-        "NA log NA": FORMS["n log n"](na),
-        "NA^2": FORMS["quadratic"](na),
-    }
-    return compare_laws(na, laws, response, confidence=confidence)
-
-
 def compare_laws(
     sizes: Array, laws: Mapping[str, Array], response: ArrayLike, *, confidence: float = 0.95
 ) -> Growth:

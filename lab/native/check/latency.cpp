@@ -18,7 +18,8 @@ constexpr const char* kNames[kScenarios] = {"bulk_free", "close_sizes", "remote_
 
 // Calls counted per scenario: the first few after the heap was made are the ones that pay for it.
 constexpr std::size_t kCounted = 40;
-constexpr std::uint64_t kUsual = 200'000;  // instructions counted of a scenario: some seconds
+constexpr std::size_t kMostLarge = 300'000;  // blocks of several kilobytes: a gigabyte and a half
+constexpr std::uint64_t kUsual = 200'000;    // instructions counted of a scenario: some seconds
 
 void* counted_malloc(Steps& steps, std::size_t bytes) {
   begin_counting(steps);
@@ -43,7 +44,7 @@ void work(Steps& steps, std::size_t argument) {
   const std::size_t scenario = argument & 0xff;
   Random random(argument >> 40);
   void** blocks = map_array<void*>(n);
-  const std::size_t spread = 16 + random.below(2000);
+  const std::size_t spread = 16 + random.below(n < 1'000'000 ? 2000 : 300);
   for (std::size_t i = 0; i < n; ++i) {
     std::size_t bytes = 64;
     if (scenario == kCloseSizes) bytes = 1040 + i * 16 % 8192;
@@ -89,12 +90,17 @@ void work(Steps& steps, std::size_t argument) {
 void growth(Report& report, Amount amount) {
   if (!kSteppingWorks) return report.note("instructions can be counted on x86-64 only");
   const std::size_t most = amount.quick ? 10'000 : amount.deep ? 10'000'000 : 100'000;
-  const std::uint64_t budget = amount.quick ? kUsual / 5 : kUsual;
+  const std::uint64_t budget = amount.quick ? kUsual / 5 : amount.deep ? kUsual / 2 : kUsual;
   std::uint64_t first = 0, last = 0;
   bool cut = false;
-  for (std::size_t n = 1'000; n <= most; n *= 10) {
+  bool half = true;  // deep: a step of about half a decade, 1,000, 3,000, 10,000, ...
+  for (std::size_t n = 1'000; n <= most; n = amount.deep && half ? 3 * n
+                                             : amount.deep       ? n / 3 * 10
+                                                                 : 10 * n,
+                   half = !half) {
     std::uint64_t worst = 0;
     for (std::size_t scenario = 0; scenario < kScenarios; ++scenario) {
+      if (scenario == kCloseSizes && n > kMostLarge) continue;
       // The search: mixtures are drawn anew, the hardest one counts.
       for (std::size_t seed = 1; seed <= (scenario == kMixture ? amount.of(5, 2) : 1); ++seed) {
         Steps steps{};
