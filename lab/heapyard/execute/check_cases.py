@@ -96,7 +96,8 @@ def _outcome(
     out: str, err: str, code: int, hung: bool, seconds: float
 ) -> tuple[CheckVerdict, str, dict[str, str | tuple[float, str]]]:
     last = next((line.strip() for line in reversed(err.splitlines()) if line.strip()), "")
-    told = f": {last[:160]}" if last else ""
+    last = "".join(c if c.isprintable() else " " for c in last[:160]).strip()
+    told = f": {last}" if last else ""
     if hung:
         return "fail", f"hangs: no answer after {seconds:g} s", {}
     if code < 0:
