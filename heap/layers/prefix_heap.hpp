@@ -186,12 +186,10 @@ class PrefixHeap {
   // On the first visit of the first thread: before main, and before any other library registers for a fork, so
   // that its prepare handlers run before ours.
   static void start_process() {
-    if (started_.load(std::memory_order_acquire)) return;
-    const os::Locked locked(starting_);
-    if (started_.load(std::memory_order_relaxed)) return;
-    hook_.create(at_thread_exit);
-    os::at_fork(fork_prepare, fork_parent, fork_child);
-    started_.store(true, std::memory_order_release);
+    started_.run([] {
+      hook_.create(at_thread_exit);
+      os::at_fork(fork_prepare, fork_parent, fork_child);
+    });
   }
 
   static void at_thread_exit(void*) {
@@ -201,7 +199,9 @@ class PrefixHeap {
     Entry::ended();
   }
 
+  // A fork in the middle of start_process() may have the handlers registered twice: the inner pair does nothing.
   static void fork_prepare() {
+    if (forks_++ != 0) return;
     forking_ = enter();
     if (forking_.again) return;
     Parts::spans.fork_prepare();
@@ -209,7 +209,7 @@ class PrefixHeap {
   }
 
   static void fork_parent() {
-    if (forking_.again) return;
+    if (--forks_ != 0 || forking_.again) return;
     const Visit visit = forking_;
     Parts::ranges.fork_parent();
     Parts::spans.fork_parent();
@@ -217,7 +217,7 @@ class PrefixHeap {
   }
 
   static void fork_child() {
-    starting_.reset();
+    if (--forks_ != 0) return;
     aside_.reset();
     if (forking_.again) return;
     Parts::ranges.fork_child();
@@ -227,8 +227,8 @@ class PrefixHeap {
 
   static inline constinit core::FreeStack aside_;
   static inline constinit os::ThreadExitHook hook_;
-  static inline constinit os::Lock starting_;
-  static inline constinit std::atomic<bool> started_{false};
+  static inline constinit os::OnceAcrossForks started_;
+  static inline constinit int forks_ = 0;    // prepared and not done: of the thread that forks
   static inline constinit Visit forking_{};  // of the one thread that forks, between prepare and parent or child
 };
 

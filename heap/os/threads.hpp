@@ -6,6 +6,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
 
 namespace heapyard::os {
 
@@ -24,6 +27,32 @@ class ThreadExitHook {
  private:
   pthread_key_t key_ = 0;
   bool created_ = false;
+};
+
+// Runs something once per process, though a fork may come while another thread is at it: then the child does it anew.
+class OnceAcrossForks {
+ public:
+  constexpr OnceAcrossForks() = default;
+
+  template <class Work>
+  void run(Work work) {
+    if (state_.load(std::memory_order_acquire) == kDone) return;
+    const int self = getpid();
+    for (int seen = kNobody; !state_.compare_exchange_strong(seen, self, std::memory_order_acquire); seen = kNobody) {
+      if (seen == kDone) return;
+      if (seen == self) {
+        sched_yield();  // a thread of this process is at it
+      } else if (state_.compare_exchange_strong(seen, self, std::memory_order_acquire)) {
+        break;  // whoever was at it is not in this process
+      }
+    }
+    work();
+    state_.store(kDone, std::memory_order_release);
+  }
+
+ private:
+  static constexpr int kNobody = 0, kDone = -1;  // else the process that is at it
+  std::atomic<int> state_{kNobody};
 };
 
 inline void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) { pthread_atfork(prepare, parent, child); }

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from heapyard.catalog.own_heaps import own_heaps
 from heapyard.execute.check_cases import all_cases, run_case
 from heapyard.model import places
 from heapyard.model.allocator import Allocator
@@ -64,7 +65,7 @@ def test_a_library_without_a_fault_passes(label: str) -> None:
     assert found.verdict in ("pass", "note", "information"), found
 
 
-HEAPS = ["bfm", "bfm-single", "bfm-multi", "bfm-cache", "bfm-coarse", "bfm-keep-last", "bfm-small-pages"]
+HEAPS = [heap.name for heap in own_heaps()]
 
 
 @pytest.mark.parametrize("heap", HEAPS)

@@ -73,11 +73,11 @@ def law_of_calls(card: ReportCard) -> str:
     if len(sizes) < LEAST_SIZES:
         return ""
     growth = growth_of(list(sizes), list(sizes.values()))
-    most = f"{max(sizes.values()):,.0f} instructions at most up to {max(sizes):,} blocks"
+    count, blocks = f"{max(sizes.values()):,.0f} instructions", f"up to {max(sizes):,} blocks"
     if any(f.case.name == "longest-call" and f.said.startswith("a single call takes more") for f in card.found):
-        return f"more than {most}: counting ended there"
+        return f"more than {count} {blocks}: counting ended there"
     told = f"O({LAWS[growth.answer]})" if growth.answer in LAWS else f"no single law ({growth.reason})"
-    return f"{most}; best law {told}, slope {growth.slope.value:.2f} (log-log)"
+    return f"at most {count} {blocks}; best law {told}, slope {growth.slope.value:.2f} (log-log)"
 
 
 def blowup(card: ReportCard, name: str) -> float | None:

@@ -1,6 +1,7 @@
 // Pages for tests: those of the system, a given number of times.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <limits>
 
@@ -9,8 +10,8 @@
 namespace heapyard::test {
 
 struct ScarcePages {
-  static inline std::size_t left = std::numeric_limits<std::size_t>::max();  // mappings still granted
-  static inline std::size_t decommitted = 0;                                 // bytes
+  static inline std::atomic<std::size_t> left = std::numeric_limits<std::size_t>::max();  // mappings still granted
+  static inline std::atomic<std::size_t> decommitted = 0;                                 // bytes
 
   static void* map(std::size_t bytes) {
     if (left == 0) return nullptr;
