@@ -165,3 +165,16 @@ def test_cards_fit_80_columns_without_colour(capsys: pytest.CaptureFixture[str])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[2].startswith("    ")  # what goes on is indented
+
+
+def test_the_longest_calls_are_drawn_and_their_growth_is_named(tmp_path: Path) -> None:
+    from heapyard.report.figure_calls import write_calls
+    from heapyard.report.report_card import law_of_calls
+
+    facts = {f"longest_call_{n}": (50.0 * n, "instructions") for n in (1000, 3000, 10_000, 30_000, 100_000, 300_000)}
+    found = Found(CheckCase("latency", "longest-call", ""), "pass", "", facts, 1.0)
+    drawn = ReportCard(Allocator("slow", "slow", "1", None), (found,))
+    assert law_of_calls(drawn).startswith("at most 15,000,000 instructions up to 300,000 blocks; best law O(n), slope 1.00")
+    write_calls(tmp_path / "calls.svg", [drawn])
+    text = (tmp_path / "calls.svg").read_text()
+    assert text.startswith("<svg") and text.count("slow") >= 1 and "blocks in the heap" in text

@@ -26,12 +26,12 @@ def calls(cards: Sequence[ReportCard]) -> dict:
     x = {**axis, "field": "blocks", "title": "blocks in the heap", "axis": {"format": "~s"}}
     y = {**axis, "field": "instructions", "title": "instructions of the longest call · lower is better",
          "axis": {"format": "~s"}}  # fmt: skip
-    name = {"field": "allocator", "type": "nominal", "sort": None, "title": None}
+    name = {"field": "allocator", "type": "nominal", "sort": None, "title": None, "legend": {"columns": 5}}
     spec = described(
         width=560,
         height=340,
         layer=[{"mark": {"type": "line", "point": {"size": 60}},
-                "encoding": {"x": x, "y": y, "color": {**name, "legend": {"columns": 5}}, "shape": name}}],
+                "encoding": {"x": x, "y": y, "color": name, "shape": name}}],
     )  # fmt: skip
     spec["config"] = {**spec["config"], "background": "white", "axis": {"grid": True}, "legend": {"orient": "top"}}
     return fill(spec, rows)
