@@ -19,8 +19,6 @@ namespace {
   return nullptr;
 }
 
-void* checked(void* block) { return block != nullptr ? block : out_of_memory(); }
-
 bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 }  // namespace
@@ -28,14 +26,14 @@ bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)
 #pragma GCC visibility push(default)
 extern "C" {
 
-void* malloc(std::size_t bytes) { return checked(Heap::allocate(bytes)); }
+void* malloc(std::size_t bytes) { return Heap::allocate(bytes); }
 
 void free(void* block) { Heap::free(block); }
 
 void* calloc(std::size_t count, std::size_t each) {
   std::size_t bytes;
   if (__builtin_mul_overflow(count, each, &bytes)) return out_of_memory();
-  return checked(Heap::allocate_zeroed(bytes));
+  return Heap::allocate_zeroed(bytes);
 }
 
 // realloc(p, 0) frees and gives null, as glibc's does and its programs expect; C23 leaves it undefined.
@@ -47,7 +45,7 @@ void* realloc(void* block, std::size_t bytes) {
   }
   if (Heap::resize(block, bytes)) return block;
   void* moved = Heap::allocate(bytes);
-  if (moved == nullptr) return out_of_memory();
+  if (moved == nullptr) return nullptr;
   const std::size_t old = Heap::usable(block);
   std::memcpy(moved, block, old < bytes ? old : bytes);
   Heap::free(block);
@@ -65,7 +63,7 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
     errno = EINVAL;
     return nullptr;
   }
-  return checked(Heap::allocate_aligned(bytes, alignment));
+  return Heap::allocate_aligned(bytes, alignment);
 }
 
 // Other than aligned_alloc it takes any alignment, rounded up to a power of two, as glibc's does.
@@ -76,7 +74,7 @@ void* memalign(std::size_t alignment, std::size_t bytes) {
   }
   std::size_t power = 1;
   while (power < alignment) power *= 2;
-  return checked(Heap::allocate_aligned(bytes, power));
+  return Heap::allocate_aligned(bytes, power);
 }
 
 int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
@@ -87,12 +85,12 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
   return 0;
 }
 
-void* valloc(std::size_t bytes) { return checked(Heap::allocate_aligned(bytes, heapyard::os::page_bytes())); }
+void* valloc(std::size_t bytes) { return Heap::allocate_aligned(bytes, heapyard::os::page_bytes()); }
 
 void* pvalloc(std::size_t bytes) {
   const std::size_t page = heapyard::os::page_bytes();
   if (bytes > SIZE_MAX - page) return out_of_memory();
-  return checked(Heap::allocate_aligned(heapyard::os::round_up(bytes, page), page));
+  return Heap::allocate_aligned(heapyard::os::round_up(bytes, page), page);
 }
 
 std::size_t malloc_usable_size(void* block) { return block == nullptr ? 0 : Heap::usable(block); }

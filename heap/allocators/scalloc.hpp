@@ -1,41 +1,98 @@
 // scalloc, the span-based allocator of Aigner, Kirsch, Lippautz, Sokolova, "Fast, Multicore-Scalable,
 // Low-Fragmentation Memory Allocation through Large Virtual Memory and Global Data Structures" (OOPSLA 2015), and
-// the variants of its artifact.
+// its variants: those of the artifact, and those that switch off one idea each.
 //
 //   malloc, free      MaskHeap            a block's span is found by masking its address
-//   front end         AllocationBuffer    per thread a hot span and a list of reusable ones for each size class
-//   spans             ListSpan            local list, remote stack, epoch
+//   front end         ThreadBuffers       an allocation buffer for each thread, or
+//                     CoreBuffers         for each processor
+//   spans             AllocationBuffer    a hot span and a list of reusable ones for each size class
+//                     ListSpan            local list, remote stack, epoch
 //   pool              SpanPool            free spans on a stack per processor and size of real span
 //   ranges            VirtualSpans        2 MiB each, cut from one reservation
 //   pages             SystemPages
 #pragma once
 
+#include <type_traits>
+
+#include "heap/core/scalloc_classes.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
-#include "heap/layers/frontend/allocation_buffer.hpp"
+#include "heap/layers/frontend/core_buffers.hpp"
+#include "heap/layers/frontend/thread_buffers.hpp"
 #include "heap/layers/mask_heap.hpp"
+#include "heap/layers/spans/allocation_buffer.hpp"
 #include "heap/layers/spans/list_span.hpp"
+#include "heap/layers/spans/virtual_span_map.hpp"
 #include "heap/os/system_pages.hpp"
 
 namespace heapyard {
 
 inline constexpr unsigned kScallocBackends = 64;  // stacks of a slot, at most: as many as processors are used
+inline constexpr unsigned kScallocReuse = 80;     // percent of a span's blocks that must be free to reuse it
 
-template <class Policy = EagerMadvise, unsigned Backends = kScallocBackends, unsigned Percent = 80,
-          class PagesT = os::SystemPages, class SpansT = VirtualSpans<PagesT>>
+// The published choices; a variant overrides one.
+struct ScallocDefaults {
+  using Pages = os::SystemPages;
+  using Classes = core::ScallocClasses<>;
+  using Spans = VirtualSpans<Pages, Classes::kVirtualSpan>;
+  using OnEmpty = EagerMadvise;
+  using Cleanup = EagerCleanup;
+  static constexpr unsigned kBackends = kScallocBackends;
+  static constexpr unsigned kReuse = kScallocReuse;
+  static constexpr bool kPerCore = false;
+};
+
+template <class Choices = ScallocDefaults>
 struct ScallocParts {
-  using Pages = PagesT;
-  using Spans = SpansT;
-  using Pool = SpanPool<ListSpan, Spans, Pages, Policy, Backends>;
-  using Front = AllocationBuffer<Pool, Pages, Percent>;
+  using Pages = typename Choices::Pages;
+  using Classes = typename Choices::Classes;
+  using Spans = typename Choices::Spans;
+  using Pool = SpanPool<Classes, ListSpan, Spans, Pages, typename Choices::OnEmpty, Choices::kBackends>;
+  using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup>;
+  using Front =
+      std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
+  using Map = VirtualSpanMap<Classes>;
   static inline constinit Spans spans;
   static inline constinit Pool pool{spans};
   static inline constinit Front front{pool};
 };
 
 using Scalloc = MaskHeap<ScallocParts<>>;
-using ScallocNoMadvise = MaskHeap<ScallocParts<NoMadvise>>;
-using ScallocOneBackend = MaskHeap<ScallocParts<EagerMadvise, 1>>;
-using ScallocNoReuse = MaskHeap<ScallocParts<EagerMadvise, kScallocBackends, 100>>;
+
+// Those of the artifact.
+struct ScallocKeepsMemory : ScallocDefaults {
+  using OnEmpty = NoMadvise;
+};
+struct ScallocWithOneBackend : ScallocDefaults {
+  static constexpr unsigned kBackends = 1;
+};
+struct ScallocWithoutReuse : ScallocDefaults {
+  static constexpr unsigned kReuse = 100;
+};
+struct ScallocLazy : ScallocDefaults {
+  using Cleanup = LazyCleanup;
+};
+struct ScallocLazyAsBuilt : ScallocDefaults {
+  using Cleanup = CleanupAsBuilt;
+};
+using ScallocNoMadvise = MaskHeap<ScallocParts<ScallocKeepsMemory>>;
+using ScallocOneBackend = MaskHeap<ScallocParts<ScallocWithOneBackend>>;
+using ScallocNoReuse = MaskHeap<ScallocParts<ScallocWithoutReuse>>;
+using ScallocLazyCleanup = MaskHeap<ScallocParts<ScallocLazy>>;
+using ScallocLazyCleanupAsBuilt = MaskHeap<ScallocParts<ScallocLazyAsBuilt>>;
+
+// The other front end, and other virtual spans.
+struct ScallocPerCore : ScallocDefaults {
+  static constexpr bool kPerCore = true;
+};
+template <std::size_t Bytes, bool Whole = false>
+struct ScallocSpansOf : ScallocDefaults {
+  using Classes = core::ScallocClasses<Bytes, Whole>;
+  using Spans = VirtualSpans<Pages, Bytes>;
+};
+using ScallocClab = MaskHeap<ScallocParts<ScallocPerCore>>;
+using ScallocSmallSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{256} << 10>>>;
+using ScallocLargeSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{8} << 20>>>;
+using ScallocWholeSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{2} << 20, true>>>;
 
 }  // namespace heapyard

@@ -6,8 +6,9 @@
 // the link of a node that another thread may just have taken.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+
+#include "heap/core/concurrency.hpp"
 
 namespace heapyard::core {
 
@@ -35,7 +36,7 @@ class Tagged {
 };
 
 // Node has an atomic member `Node* link`, the stack's while the node is on it.
-template <class Node>
+template <class Node, class Policy = Concurrency>
 class TaggedStack {
  public:
   constexpr TaggedStack() = default;
@@ -69,7 +70,7 @@ class TaggedStack {
   bool empty() const { return Tagged(top_.load(std::memory_order_relaxed)).template pointer<Node>() == nullptr; }
 
  private:
-  std::atomic<std::uint64_t> top_{0};
+  typename Policy::template Atomic<std::uint64_t> top_{0};
 };
 
 }  // namespace heapyard::core

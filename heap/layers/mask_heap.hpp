@@ -1,76 +1,68 @@
 // A heap whose blocks find their span by masking their address; the storey below a composition.
 //
-// Idea: scalloc (OOPSLA 2015, section 3). What lies in the reservation is in a virtual span, whose header says what
-// it holds; what does not is a mapping of its own. This file joins front end, pool and reservation, and owns what
-// is one per process: the exit hook, the fork handlers, and what was put aside by threads that were inside already
-// (layers/frontend/entry.hpp). Cost: that of the front end up to 1 MiB; a system call each way beyond. Errors: null
-// or false when memory is out.
-//
-// Aligned blocks are cut out of larger ones; a span remembers that it has such blocks, and a free in it looks for
-// the start.
+// Idea: what lies in one reservation is in a span of it, whose header says what it holds (scalloc, OOPSLA 2015,
+// section 3; elfmalloc's slabs); what does not is a mapping of its own. This file joins map, front end, pool and
+// reservation. Cost: that of the front end up to the largest class; a system call each way beyond. Errors: null with
+// errno ENOMEM, or false, when memory is out.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "heap/core/free_stack.hpp"
-#include "heap/core/scalloc_classes.hpp"
 #include "heap/layers/backend/lone_mapping.hpp"
-#include "heap/layers/prefix_heap.hpp"
-#include "heap/layers/spans/list_span.hpp"
-#include "heap/os/threads.hpp"
+#include "heap/layers/heap_usage.hpp"
+#include "heap/layers/process.hpp"
+#include "heap/os/no_memory.hpp"
 
 namespace heapyard {
 
-// `Parts` makes the layers: constinit statics `spans`, `pool`, `front` and types Front, Spans, Pages.
+// `Parts` makes the layers: constinit statics `spans`, `pool`, `front` and types Front, Map, Pages.
 template <class Parts>
 class MaskHeap {
-  using Classes = core::ScallocClasses;
+  using Map = typename Parts::Map;
+  using Span = typename Map::Span;
+  using Classes = typename Map::Classes;
   using Front = typename Parts::Front;
   using Entry = typename Front::Entry;
   using Visit = typename Front::Visit;
   using Lone = LoneMapping<typename Parts::Pages>;
-  using Spans = typename Parts::Spans;
+
+  struct Layers {
+    using Front = typename Parts::Front;
+    static Front& front() { return Parts::front; }
+    static void start() { Parts::spans.reserve(); }
+    static void fork_prepare() { Parts::front.fork_prepare(); }
+    static void fork_parent() { Parts::front.fork_parent(); }
+    static void fork_child(typename Front::Thread* own) { Parts::front.fork_child(own); }
+  };
+  using Process = heapyard::Process<Layers>;
 
  public:
+  // The hot path: the class, the thread's front end, done.
   static void* allocate(std::size_t bytes) {
-    if (bytes <= Classes::kLargest) [[likely]] {
-      const unsigned c = Classes::class_of(bytes);
-      void* block = Parts::front.allocate(c);
-      return block != nullptr ? block : refill(c);
-    }
-    return bytes > kMost ? nullptr : Lone::allocate(bytes, kAlignment);
+    return Classes::is_small(bytes) ? allocate_class(Classes::small_class_of(bytes)) : allocate_other(bytes);
   }
 
   static void free(void* block) {
-    if (block == nullptr) [[unlikely]]
-      return;
     if (!Parts::spans.contains(block)) [[unlikely]]
-      return Lone::free(block);
-    ListSpan* span = span_of(block);
-    if (span->has_aligned.load(std::memory_order_relaxed)) [[unlikely]]
-      block = start_of(span, block);
+      return free_lone(block);
+    Span* span = Map::of(block);
     if (!Parts::front.free(span, block)) release(span, block);
   }
 
   // `alignment`: a power of two.
   static void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
-    if (alignment <= kAlignment) return allocate(bytes);
-    if (bytes > kMost || alignment > kMost) return nullptr;
-    if (bytes + alignment <= Classes::kLargest) {
-      void* block = allocate(bytes + alignment - kAlignment);
+    if (alignment <= kAlignment) return allocate(bytes < alignment ? alignment : bytes);
+    if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
+    const std::size_t ask = Map::bytes_to_align(bytes, alignment);
+    if (ask <= Classes::kLargest) {
+      void* block = allocate(ask);
       if (block == nullptr) return nullptr;
-      if (Parts::spans.contains(block)) {
-        const std::uintptr_t at = os::round_up(reinterpret_cast<std::uintptr_t>(block), alignment);
-        // Before the pointer is out, so whoever frees it sees this.
-        span_of(block)->has_aligned.store(true, std::memory_order_relaxed);
-        return reinterpret_cast<void*>(at);
-      }
+      if (Parts::spans.contains(block)) return Map::align(block, alignment);
       Lone::free(block);  // the thread was inside already
     }
-    return Lone::allocate(bytes, alignment);
+    return os::or_no_memory(Lone::allocate(bytes, alignment));
   }
 
   static void* allocate_zeroed(std::size_t bytes) {
@@ -85,115 +77,60 @@ class MaskHeap {
   }
 
   static std::size_t usable(const void* block) {
-    if (!Parts::spans.contains(block)) return Lone::usable(block);
-    ListSpan* span = span_of(block);
-    const auto* start = static_cast<const char*>(start_of(span, const_cast<void*>(block)));
-    return Classes::kShapes[span->in_class()].bytes - static_cast<std::size_t>(static_cast<const char*>(block) - start);
+    return Parts::spans.contains(block) ? Map::usable(block) : Lone::usable(block);
   }
 
-  // Free memory went back when it became free.
-  static bool trim() { return false; }
-
-  // Of real spans; mappings of single blocks are not counted. O(virtual spans).
-  static HeapUsage usage() {
-    HeapUsage sum{};
-    for (std::size_t at = 0; at < Parts::spans.cut(); at += Spans::kSpan) {
-      auto* span = reinterpret_cast<ListSpan*>(Parts::spans.start() + at);
-      const auto& shape = Classes::kShapes[span->in_class()];
-      sum.mapped += shape.span;
-      sum.free += span->sample() & ListSpan::kFull ? shape.span : std::size_t{span->free_blocks()} * shape.bytes;
-    }
-    return sum;
+  // Whether free memory was offered to the system.
+  static bool trim() {
+    const Visit visit = Process::enter();
+    if (visit.again) return false;
+    Parts::pool.trim();
+    Entry::leave(visit);
+    return true;
   }
+
+  // Of what lies in the reservation; mappings of single blocks are not counted.
+  static HeapUsage usage() { return Map::usage(Parts::spans); }
 
  private:
   static constexpr std::size_t kAlignment = 16;
   static constexpr std::size_t kMost = PTRDIFF_MAX / 2;
-  static constexpr unsigned kWorkOff = 8;  // blocks put aside, freed per slow path
 
-  static ListSpan* span_of(const void* block) {
-    constexpr std::uintptr_t kMask = Spans::kSpan - 1;
-    return reinterpret_cast<ListSpan*>(reinterpret_cast<std::uintptr_t>(block) & ~kMask);
-  }
-
-  static void* start_of(ListSpan* span, void* block) {
-    const std::size_t bytes = Classes::kShapes[span->in_class()].bytes;
-    const auto offset = static_cast<std::size_t>(static_cast<char*>(block) - span->blocks());
-    return span->blocks() + offset / bytes * bytes;
+  static void* allocate_class(unsigned c) {
+    void* block = Parts::front.allocate(c);
+    return block != nullptr ? block : refill(c);
   }
 
   [[gnu::noinline]] static void* refill(unsigned c) {
-    const Visit visit = enter();
-    if (visit.again) return Lone::allocate(Classes::kShapes[c].bytes, kAlignment);
+    const Visit visit = Process::enter();
+    if (visit.again) return os::or_no_memory(Lone::allocate(Classes::bytes_of(c), kAlignment));
     work_off(visit);
     void* block = Parts::front.refill(visit, c);
     Entry::leave(visit);
-    return block;
+    return os::or_no_memory(block);
   }
 
-  [[gnu::noinline]] static void release(ListSpan* span, void* block) {
-    const Visit visit = enter();
-    if (visit.again) return aside_.push(block);
+  [[gnu::noinline]] static void release(Span* span, void* block) {
+    block = Map::start_of(span, block);
+    const Visit visit = Process::enter();
+    if (visit.again) return Process::put_aside(block);
     work_off(visit);
     Parts::front.release(visit, span, block);
     Entry::leave(visit);
   }
 
+  [[gnu::noinline]] static void* allocate_other(std::size_t bytes) {
+    if (bytes <= Classes::kLargest) return allocate_class(Classes::class_of(bytes));
+    return os::or_no_memory(bytes > kMost ? nullptr : Lone::allocate(bytes, kAlignment));
+  }
+
+  [[gnu::noinline]] static void free_lone(void* block) {
+    if (block != nullptr) Lone::free(block);
+  }
+
   static void work_off(const Visit& visit) {
-    if (aside_.empty()) [[likely]]
-      return;
-    aside_.work_off(kWorkOff, [&](void* block) { Parts::front.release(visit, span_of(block), block); });
+    Process::work_off([&](void* block) { Parts::front.release(visit, Map::of(block), block); });
   }
-
-  static Visit enter() {
-    return Entry::enter(Entry::take(), [] {
-      start_process();
-      auto* thread = Parts::front.start();
-      if (thread != nullptr) hook_.arm();
-      return thread;
-    });
-  }
-
-  static void start_process() {
-    started_.run([] {
-      Parts::spans.reserve();
-      hook_.create(at_thread_exit);
-      os::at_fork(fork_prepare, fork_parent, fork_child);
-    });
-  }
-
-  static void at_thread_exit(void*) {
-    auto* thread = Entry::end();
-    if (thread == nullptr) return;
-    if (thread != &Front::Thread::nobody) Parts::front.stop(thread);
-    Entry::ended();
-  }
-
-  // A fork in the middle of start_process() may have the handlers registered twice: the inner pair does nothing.
-  static void fork_prepare() {
-    if (forks_++ != 0) return;
-    forking_ = enter();
-    if (!forking_.again) Parts::front.fork_prepare();
-  }
-  static void fork_parent() {
-    if (--forks_ != 0 || forking_.again) return;
-    const Visit visit = forking_;
-    Parts::front.fork_parent();
-    Entry::leave(visit);
-  }
-  static void fork_child() {
-    if (--forks_ != 0) return;
-    aside_.reset();
-    if (forking_.again) return;
-    Parts::front.fork_child(forking_.thread);
-    Entry::leave(forking_);
-  }
-
-  static inline constinit core::FreeStack aside_;
-  static inline constinit os::ThreadExitHook hook_;
-  static inline constinit os::OnceAcrossForks started_;
-  static inline constinit int forks_ = 0;    // prepared and not done: of the thread that forks
-  static inline constinit Visit forking_{};  // of the one thread that forks, between prepare and parent or child
 };
 
 }  // namespace heapyard

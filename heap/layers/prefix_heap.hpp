@@ -1,34 +1,25 @@
 // A heap whose blocks carry, in the word before them, what they are; the storey below a composition.
 //
 // Idea: BFM (paper, sections 2.1 and 2.2). The word is a page record's address for a small block, zero for a range
-// or a mapping of its own. This file joins front end, spans and ranges, and owns what is one per process: the exit
-// hook, the fork handlers, and what was put aside by threads that were inside already (layers/frontend/entry.hpp).
-// Cost: that of the front end for small blocks; of the ranges for others. Errors: null or false when memory is out.
-//
-// Fork: the handlers hold every lock from prepare to parent; other libraries' handlers may allocate meanwhile, they
-// count as inside. Blocks in caches of threads that the child has not are lost to the child: at most a cache per
-// thread of the parent.
+// or a mapping of its own. This file joins front end, spans and ranges.
+// Cost: that of the front end for small blocks; of the ranges for others. Errors: null with errno ENOMEM,
+// or false, when memory is out.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "heap/core/free_stack.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/backend/lone_mapping.hpp"
 #include "heap/layers/concepts.hpp"
+#include "heap/layers/heap_usage.hpp"
+#include "heap/layers/process.hpp"
 #include "heap/layers/spans/page_record.hpp"
-#include "heap/os/lock.hpp"
-#include "heap/os/threads.hpp"
+#include "heap/os/no_memory.hpp"
+#include "heap/os/pages.hpp"
 
 namespace heapyard {
-
-struct HeapUsage {
-  std::size_t mapped;  // bytes mapped from the system
-  std::size_t free;    // of these, bytes no block of the program occupies; those in caches count as occupied
-};
 
 // `Parts` makes the layers: constinit statics `ranges`, `spans`, `front` and types Steps, Front, Pages.
 template <class Parts>
@@ -38,6 +29,25 @@ class PrefixHeap {
   using Entry = typename Front::Entry;
   using Visit = typename Front::Visit;
   using Lone = LoneMapping<typename Parts::Pages>;
+
+  struct Layers {
+    using Front = typename Parts::Front;
+    static Front& front() { return Parts::front; }
+    static void start() {}
+    static void fork_prepare() {
+      Parts::spans.fork_prepare();
+      Parts::ranges.fork_prepare();
+    }
+    static void fork_parent() {
+      Parts::ranges.fork_parent();
+      Parts::spans.fork_parent();
+    }
+    static void fork_child(typename Front::Thread*) {
+      Parts::ranges.fork_child();
+      Parts::spans.fork_child();
+    }
+  };
+  using Process = heapyard::Process<Layers>;
 
  public:
   // The hot path: a table, the thread's stack, done.
@@ -87,7 +97,7 @@ class PrefixHeap {
     const std::size_t now = usable(block);
     if (PageRecord::prefix_of(block) != 0 || Lone::owns(block)) return bytes <= now && bytes >= now / 2;
     if (bytes > kMost || (bytes <= Steps::kLargest && now > 2 * Steps::kLargest)) return false;
-    const Visit visit = enter();
+    const Visit visit = Process::enter();
     if (visit.again) return bytes <= now;
     const bool resized = Parts::ranges.resize(block, bytes);
     Entry::leave(visit);
@@ -103,7 +113,7 @@ class PrefixHeap {
 
   // Whether free memory was offered to the system. O(N) system calls for N free ranges.
   static bool trim() {
-    const Visit visit = enter();
+    const Visit visit = Process::enter();
     if (visit.again) return false;
     Parts::ranges.trim();
     Entry::leave(visit);
@@ -112,7 +122,7 @@ class PrefixHeap {
 
   // O(page records).
   static HeapUsage usage() {
-    const Visit visit = enter();
+    const Visit visit = Process::enter();
     if (visit.again) return {};
     const RangeUsage ranges = Parts::ranges.usage();
     const std::size_t in_spans = Parts::spans.free_bytes();
@@ -125,20 +135,19 @@ class PrefixHeap {
   static constexpr std::size_t kMost = PTRDIFF_MAX / 2;  // room for prefixes and alignment in sums
   // From here on untouched zero pages cost less than clearing: a table that stays sparse never becomes resident.
   static constexpr std::size_t kZeroedBySystem = std::size_t{1} << 20;
-  static constexpr unsigned kWorkOff = 8;  // blocks put aside, freed per slow path
 
   [[gnu::noinline]] static void* refill(unsigned size_class) {
-    const Visit visit = enter();
-    if (visit.again) return Lone::allocate(Steps::bytes_of(size_class), kAlignment);
+    const Visit visit = Process::enter();
+    if (visit.again) return os::or_no_memory(Lone::allocate(Steps::bytes_of(size_class), kAlignment));
     work_off();
     void* block = Parts::front.refill(visit, size_class);
     Entry::leave(visit);
-    return block;
+    return os::or_no_memory(block);
   }
 
   [[gnu::noinline]] static void flush(unsigned size_class, void* block) {
-    const Visit visit = enter();
-    if (visit.again) return aside_.push(block);
+    const Visit visit = Process::enter();
+    if (visit.again) return Process::put_aside(block);
     work_off();
     Parts::front.flush(visit, size_class, block);
     Entry::leave(visit);
@@ -146,90 +155,31 @@ class PrefixHeap {
 
   // `alignment`: 0 for what every range has.
   [[gnu::noinline]] static void* allocate_range(std::size_t bytes, std::size_t alignment) {
-    if (bytes > kMost || alignment > kMost) return nullptr;
-    const Visit visit = enter();
-    if (visit.again) return Lone::allocate(bytes, alignment);
+    if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
+    const Visit visit = Process::enter();
+    if (visit.again) return os::or_no_memory(Lone::allocate(bytes, alignment));
     work_off();
     void* block = alignment == 0 ? Parts::ranges.allocate(bytes) : Parts::ranges.allocate_aligned(bytes, alignment);
     Entry::leave(visit);
-    return block;
+    return os::or_no_memory(block);
   }
 
   [[gnu::noinline]] static void free_range(void* block) {
     if (Lone::owns(block)) return Lone::free(block);
-    const Visit visit = enter();
-    if (visit.again) return aside_.push(block);
+    const Visit visit = Process::enter();
+    if (visit.again) return Process::put_aside(block);
     Parts::ranges.free(block);
     Entry::leave(visit);
   }
 
-  static Visit enter() {
-    return Entry::enter(Entry::take(), [] {
-      start_process();
-      auto* thread = Parts::front.start();
-      if (thread != nullptr) hook_.arm();
-      return thread;
-    });
-  }
-
   static void work_off() {
-    if (aside_.empty()) [[likely]]
-      return;
-    aside_.work_off(kWorkOff, [](void* block) {
+    Process::work_off([](void* block) {
       if (PageRecord::prefix_of(block) != 0)
         Parts::spans.free(&block, 1);
       else
         Parts::ranges.free(block);
     });
   }
-
-  // On the first visit of the first thread: before main, and before any other library registers for a fork, so
-  // that its prepare handlers run before ours.
-  static void start_process() {
-    started_.run([] {
-      hook_.create(at_thread_exit);
-      os::at_fork(fork_prepare, fork_parent, fork_child);
-    });
-  }
-
-  static void at_thread_exit(void*) {
-    auto* thread = Entry::end();
-    if (thread == nullptr) return;
-    if (thread != &Front::Thread::nobody) Parts::front.stop(thread);
-    Entry::ended();
-  }
-
-  // A fork in the middle of start_process() may have the handlers registered twice: the inner pair does nothing.
-  static void fork_prepare() {
-    if (forks_++ != 0) return;
-    forking_ = enter();
-    if (forking_.again) return;
-    Parts::spans.fork_prepare();
-    Parts::ranges.fork_prepare();
-  }
-
-  static void fork_parent() {
-    if (--forks_ != 0 || forking_.again) return;
-    const Visit visit = forking_;
-    Parts::ranges.fork_parent();
-    Parts::spans.fork_parent();
-    Entry::leave(visit);
-  }
-
-  static void fork_child() {
-    if (--forks_ != 0) return;
-    aside_.reset();
-    if (forking_.again) return;
-    Parts::ranges.fork_child();
-    Parts::spans.fork_child();
-    Entry::leave(forking_);
-  }
-
-  static inline constinit core::FreeStack aside_;
-  static inline constinit os::ThreadExitHook hook_;
-  static inline constinit os::OnceAcrossForks started_;
-  static inline constinit int forks_ = 0;    // prepared and not done: of the thread that forks
-  static inline constinit Visit forking_{};  // of the one thread that forks, between prepare and parent or child
 };
 
 }  // namespace heapyard

@@ -82,15 +82,17 @@ class Lock {
   std::atomic<std::uint32_t> state_{kFree};
 };
 
+// Holds a lock while it is in scope.
+template <class LockT = Lock>
 class Locked {
  public:
-  explicit Locked(Lock& lock) : lock_(lock) { lock_.lock(); }
+  explicit Locked(LockT& lock) : lock_(lock) { lock_.lock(); }
   ~Locked() { lock_.unlock(); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
-  Lock& lock_;
+  LockT& lock_;
 };
 
 }  // namespace heapyard::os

@@ -4,13 +4,11 @@
 // others of the same size, then at other sizes, smaller ones first; only then is a new virtual span cut. Policy:
 // whether memory behind the first page is given back when a span comes (eager), and how many stacks there may be.
 // The first page stays: the span's epoch and link live there. Cost: put O(1) and at most one system call; get
-// O(slots x stacks). Threads: any.
+// O(slots x stacks); trim O(spans) system calls. Threads: any. Atomics: core/concurrency.hpp.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 
-#include "heap/core/scalloc_classes.hpp"
 #include "heap/core/tagged_stack.hpp"
 #include "heap/os/pages.hpp"
 #include "heap/os/threads.hpp"
@@ -25,11 +23,12 @@ struct NoMadvise {
 };
 
 // Backends: stacks of a slot at most.
-// Span: has `std::atomic<Span*> link`, in_class(), and a first page that must stay.
-template <class Span, class Spans, class Pages, class Policy, unsigned Backends>
+// Span: has Concurrency, `Atomic<Span*> link`, in_class(), and a first page that must stay.
+template <class Classes, class SpanT, class Spans, class Pages, class OnEmpty, unsigned Backends>
 class SpanPool {
  public:
-  static constexpr unsigned kSlots = 13;
+  using Span = SpanT;
+  static constexpr unsigned kSlots = Classes::kSlots;
 
   constexpr explicit SpanPool(Spans& spans) : spans_(spans) {}
 
@@ -37,7 +36,7 @@ class SpanPool {
   // own.
   Span* get(unsigned c, unsigned thread) {
     const unsigned own = thread % backends();
-    const unsigned slot = core::ScallocClasses::kShapes[c].slot;
+    const unsigned slot = Classes::kShapes[c].slot;
     for (unsigned away = 0; away < kSlots; ++away) {
       const unsigned at = (slot + kSlots - away) % kSlots;
       for (unsigned i = 0; i < backends(); ++i) {
@@ -50,18 +49,34 @@ class SpanPool {
   }
 
   void put(Span* span, unsigned thread) {
-    const auto& shape = core::ScallocClasses::kShapes[span->in_class()];
-    if (Policy::kGivesBack && span->in_class() > core::ScallocClasses::kFine) {
-      const std::size_t page = os::page_bytes();
-      Pages::decommit(reinterpret_cast<char*>(span) + page, os::round_up(shape.span, page) - page);
+    if (OnEmpty::kGivesBack && span->in_class() > Classes::kFine) give_back(span);
+    stacks_[Classes::kShapes[span->in_class()].slot][thread % backends()].spans.push(span);
+  }
+
+  // Gives back all but the first page of each span that is here now.
+  void trim() {
+    for (unsigned slot = 0; slot < kSlots; ++slot) {
+      for (unsigned i = 0; i < backends(); ++i) {
+        core::TaggedStack<Span, typename Span::Concurrency> kept;
+        while (Span* span = stacks_[slot][i].spans.pop()) {
+          give_back(span);
+          kept.push(span);
+        }
+        while (Span* span = kept.pop()) stacks_[slot][i].spans.push(span);
+      }
     }
-    stacks_[shape.slot][thread % backends()].spans.push(span);
   }
 
  private:
   struct alignas(64) Stack {
-    core::TaggedStack<Span> spans;
+    core::TaggedStack<Span, typename Span::Concurrency> spans;
   };
+
+  static void give_back(Span* span) {
+    const std::size_t page = os::page_bytes();
+    const std::size_t bytes = os::round_up(Classes::kShapes[span->in_class()].span, page);
+    Pages::decommit(reinterpret_cast<char*>(span) + page, bytes - page);
+  }
 
   unsigned backends() {
     unsigned count = backends_.load(std::memory_order_relaxed);

@@ -1,24 +1,26 @@
 // One large reservation of address space from which virtual spans of equal size are cut.
 //
-// Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has 2 MiB and starts at a multiple of 2 MiB,
-// so a block's span is found by masking its address, and a span that becomes free can serve any size class. Memory
-// is backed when it is touched. Where the system grants less (RLIMIT_AS, overcommit off), less is reserved, down to
-// 64 MiB; when it is used up, spans run out like memory. Cost: allocate O(1), one atomic addition. Threads: any.
+// Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has the same power of two of bytes and starts
+// at a multiple of it, so a block's span is found by masking its address, and a span that becomes free can serve any
+// size class. Memory is backed when it is touched. Where the system grants less (RLIMIT_AS, overcommit off), less is
+// reserved, down to 64 MiB, and at most half of a limit, for mappings need the rest; HEAPYARD_VERBOSE=1 says so.
+// When it is used up, spans run out like memory. Cost: allocate O(1), one atomic addition. Threads: any.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/os/pages.hpp"
+#include "heap/os/notice.hpp"
 
 namespace heapyard {
 
-// Most: bytes to reserve where the system grants them.
-template <class Pages, std::size_t Most = std::size_t{32} << 40>
+// Bytes: of a span. Most: bytes to reserve where the system grants them.
+template <class Pages, std::size_t Bytes = std::size_t{2} << 20, std::size_t Most = std::size_t{32} << 40>
 class VirtualSpans {
  public:
-  static constexpr std::size_t kSpan = std::size_t{2} << 20;
+  static constexpr std::size_t kSpan = Bytes;
   static constexpr std::size_t kLeast = std::size_t{64} << 20;
 
   constexpr VirtualSpans() = default;
@@ -27,25 +29,36 @@ class VirtualSpans {
   void reserve() {
     if (bytes_ != 0) return;  // by the parent, in the middle of whose start this process was forked
     for (std::size_t bytes = Most; bytes >= kLeast; bytes /= 2) {  // bound: 20 halvings
-      if (void* memory = Pages::map_aligned(bytes, kSpan)) {
-        start_ = reinterpret_cast<std::uintptr_t>(memory);
-        bytes_ = bytes;
-        return;
-      }
+      // Twice as much must be there: large blocks and the program's own mappings need the rest.
+      void* memory = Pages::reserve(2 * bytes, kSpan);
+      if (memory == nullptr) continue;
+      Pages::unmap(static_cast<char*>(memory) + bytes, bytes);
+      start_ = reinterpret_cast<std::uintptr_t>(memory);
+      bytes_ = bytes;
+      break;
     }
+    if (bytes_ == Most || !os::verbose()) return;
+    os::notice("reserved ", bytes_ >> 20, " of address space, for the system grants no more; small blocks end there");
   }
 
-  // Zeroed unless it was used before; null when there are none left.
+  // Zeroed unless it was used before; null when there are none left, or no memory for one.
   void* allocate() {
-    const std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
-    if (at < bytes_) return reinterpret_cast<void*>(start_ + at);
-    cut_.fetch_sub(kSpan, std::memory_order_relaxed);
+    std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
+    auto* span = reinterpret_cast<void*>(start_ + at);
+    if (at < bytes_ && Pages::commit(span, kSpan)) return span;
+    // Given back unless another thread has cut since: then address space is lost, no memory.
+    std::size_t seen = at + kSpan;
+    if (at < bytes_)
+      cut_.compare_exchange_strong(seen, at, std::memory_order_relaxed);
+    else
+      cut_.fetch_sub(kSpan, std::memory_order_relaxed);
     return nullptr;
   }
 
   bool contains(const void* block) const { return reinterpret_cast<std::uintptr_t>(block) - start_ < bytes_; }
   std::uintptr_t start() const { return start_; }
-  std::size_t cut() const { return cut_.load(std::memory_order_relaxed); }
+  // Bytes from start() on that were cut.
+  std::size_t cut() const { return std::min(cut_.load(std::memory_order_relaxed), bytes_); }
 
  private:
   std::uintptr_t start_ = 0;

@@ -23,6 +23,12 @@ struct ScarcePages {
     --left;
     return os::map_aligned(bytes, alignment);
   }
+  static void* reserve(std::size_t bytes, std::size_t alignment) { return os::reserve(bytes, alignment); }
+  static bool commit(void* memory, std::size_t bytes) {
+    if (left == 0) return false;
+    --left;
+    return os::commit(memory, bytes);
+  }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
   static void unmap(void* memory, std::size_t bytes) { os::unmap(memory, bytes); }
   static bool decommit(void* memory, std::size_t bytes) {

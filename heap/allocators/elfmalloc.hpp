@@ -1,0 +1,53 @@
+// elfmalloc, the slab allocator of Liebow-Feeser, Rosen and others (allocators-rs, 2017), and its variants.
+//
+//   malloc, free      MaskHeap         a block's slab is found by masking its address
+//   front end         MagazineCache    a stack of free objects per thread and class, of any slab or of its own
+//   spans             SlabHeap         slabs offered to all, in a few rings per class
+//                     BitsetSlab       a bitset of the free objects, and one word of state
+//   pool              SpanPool         empty slabs' pages, of 256 KiB and of 2 MiB
+//   ranges            PageGroups       eight small pages or a big one from each virtual span
+//                     VirtualSpans     2 MiB each, cut from one reservation
+//   pages             SystemPages
+#pragma once
+
+#include "heap/core/slab_classes.hpp"
+#include "heap/layers/backend/page_groups.hpp"
+#include "heap/layers/backend/span_pool.hpp"
+#include "heap/layers/backend/virtual_spans.hpp"
+#include "heap/layers/frontend/magazine_cache.hpp"
+#include "heap/layers/mask_heap.hpp"
+#include "heap/layers/spans/bitset_slab.hpp"
+#include "heap/layers/spans/slab_heap.hpp"
+#include "heap/layers/spans/slab_map.hpp"
+#include "heap/os/system_pages.hpp"
+
+namespace heapyard {
+
+inline constexpr unsigned kElfRings = 4;      // of listed slabs, per class
+inline constexpr unsigned kElfBackends = 64;  // stacks of empty pages: as many as processors are used
+
+template <class Capacity, class PagesT = os::SystemPages, class SpansT = VirtualSpans<PagesT, core::slab::kBigPage>>
+struct ElfmallocParts {
+  using Pages = PagesT;
+  using Spans = SpansT;
+  using Map = SlabMap;
+  template <bool Big>
+  using Groups = PageGroups<BitsetSlab, Spans, core::slab::kSmallPage, Big>;
+  template <bool Big>
+  using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, Pages, EagerMadvise, kElfBackends>;
+  using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
+  using Front = MagazineCache<Pool, Map, Pages, Capacity>;
+  static inline constinit Spans spans;
+  static inline constinit Groups<false> small_groups{spans};
+  static inline constinit Groups<true> big_groups{spans};
+  static inline constinit PagePool<false> small_pages{small_groups};
+  static inline constinit PagePool<true> big_pages{big_groups};
+  static inline constinit Pool pool{small_pages, big_pages};
+  static inline constinit Front front{pool};
+};
+
+using Elfmalloc = MaskHeap<ElfmallocParts<MagazineCapacity>>;
+using ElfmallocAsBuilt = MaskHeap<ElfmallocParts<MagazineCapacityAsBuilt>>;
+using ElfmallocL = MaskHeap<ElfmallocParts<OwnSlabOnly>>;
+
+}  // namespace heapyard

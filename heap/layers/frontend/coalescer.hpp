@@ -1,0 +1,61 @@
+// Frees of the same word of the same slab become one.
+//
+// Idea: elfmalloc's coalescer. A cell for each hash of a word's address collects bits, so that objects which lie
+// together cost one addition and one OR instead of one each. Where two words meet in a cell the older goes out (the
+// original frees the newcomer by itself, in a table as large as two magazines). Cost: add O(1); flush O(cells used).
+// Threads: each its own.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace heapyard {
+
+// Slab: bit_of(object). Cells: a power of two.
+template <class Slab, unsigned Cells>
+class Coalescer {
+  static_assert(std::has_single_bit(Cells) && Cells <= 1u << 16);
+
+ public:
+  // Takes an object in; calls free(slab, word, bits) for what it must let out.
+  template <class Free>
+  void add(Slab* slab, void* object, Free free) {
+    const std::size_t bit = slab->bit_of(object), word = bit / 64;
+    const std::size_t address = reinterpret_cast<std::uintptr_t>(slab->words() + word) / sizeof(std::uint64_t);
+    const auto at = static_cast<std::uint16_t>((address ^ address >> kPageBits) % Cells);
+    Cell& cell = cells_[at];
+    if (cell.slab != slab || cell.word != word) {
+      if (cell.bits == 0)
+        used_[count_++] = at;
+      else
+        free(cell.slab, cell.word, cell.bits);
+      cell = {slab, word, 0};
+    }
+    cell.bits |= std::uint64_t{1} << bit % 64;
+  }
+
+  // Lets everything out.
+  template <class Free>
+  void flush(Free free) {
+    while (count_ > 0) {
+      Cell& cell = cells_[used_[--count_]];
+      const Cell out = cell;
+      cell = {};  // before it is free: a child forked by another thread right here must not free it again
+      free(out.slab, out.word, out.bits);
+    }
+  }
+
+ private:
+  static constexpr int kPageBits = 15;  // words of a small page
+  struct Cell {
+    Slab* slab;
+    std::size_t word;
+    std::uint64_t bits;
+  };
+  Cell cells_[Cells] = {};
+  std::uint16_t used_[Cells] = {};
+  unsigned count_ = 0;
+};
+
+}  // namespace heapyard

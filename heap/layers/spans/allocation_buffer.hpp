@@ -1,0 +1,271 @@
+// An allocation buffer: per size class one hot span to allocate from, and a list of spans that are worth reusing.
+//
+// Idea: scalloc's frontend (OOPSLA 2015, section 3.3). malloc takes from the hot span; free puts a block back into
+// its span, whoever owns it, and moves the span: entirely free ones go to the pool in the very call that empties
+// them (EagerCleanup), those with more free blocks than the threshold become reusable. Spans of buffers that were
+// closed are adopted by who frees into them. Cost: constant apart from retries, but for a new span what the pool
+// takes. Threads: one at a time, except for the lists, which have a lock each. Lock order: a list's lock alone.
+//
+// INVARIANT: REUSE in a span's epoch says that it is on the list of its owner, unless DROPPED says that it was.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/core/concurrency.hpp"
+#include "heap/core/ring.hpp"
+#include "heap/core/tagged_stack.hpp"
+#include "heap/layers/spans/list_span.hpp"
+
+namespace heapyard {
+
+// When an empty span goes to the pool: in the free that empties it, the paper's constant-time frontend.
+struct EagerCleanup {
+  static constexpr bool kInFree = true, kDrops = false;
+};
+// When a span is next asked for, which looks through the list of reusable ones: O(its length).
+struct LazyCleanup {
+  static constexpr bool kInFree = false, kDrops = false;
+};
+// As the artifact's lazy library did: what is listed and not empty is dropped from the list, to come back when empty.
+struct CleanupAsBuilt {
+  static constexpr bool kInFree = false, kDrops = true;
+};
+
+// Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty.
+template <class ClassesT, class PoolT, unsigned Percent = 80, class Cleanup = EagerCleanup>
+class AllocationBuffer {
+  static_assert(Cleanup::kInFree || Percent < 100, "an empty span would never be listed");
+
+ public:
+  using Classes = ClassesT;
+  using Pool = PoolT;
+  using Span = typename Pool::Span;  // a ListSpanOf<Concurrency>
+  using Concurrency = typename Span::Concurrency;
+  template <class T>
+  using Atomic = typename Concurrency::template Atomic<T>;
+
+  static AllocationBuffer nobody;  // no span is hot, so fast paths fail
+
+  constexpr AllocationBuffer() = default;
+  constexpr explicit AllocationBuffer(Span* empty) {
+    for (Span*& span : hot_) span = empty;
+  }
+
+  // A block of the hot span, or null: refill() must be asked.
+  void* allocate(unsigned c) { return hot_[c]->take(); }
+
+  // Whether that was all: the block is of a hot span. Else release() must be asked.
+  bool free(Span* span, void* block) {
+    if (hot_[span->plain_class.load(std::memory_order_relaxed)] != span) return false;
+    span->put_hot(block);
+    return true;
+  }
+
+  // When the hot span's list is empty. Null when memory is out.
+  void* refill(Pool& pool, unsigned c) {
+    Span*& hot = hot_[c];
+    const auto& shape = Classes::kShapes[c];
+    if (hot != &no_span_ && !hot->cut(shape.bytes, shape.blocks)) {
+      if (hot->remote_count() > threshold(c)) {
+        hot->take_remote();
+      } else {
+        Span* span = hot;
+        hot = &no_span_;
+        span->mark_floating();
+        settle(pool, span, number_);  // what was freed meanwhile
+      }
+    }
+    if (hot == &no_span_) {
+      Span* span = next_span(pool, c);
+      if (span == nullptr) return nullptr;
+      hot = span;
+      if (span->local == nullptr) span->cut(shape.bytes, shape.blocks);
+    }
+    return hot->take();
+  }
+
+  // Frees a block of any span. `buffer`: that of the calling thread, or null.
+  static void release(Pool& pool, AllocationBuffer* buffer, Span* span, void* block) {
+    std::uint64_t owner = span->owner.load(std::memory_order_acquire);
+    const std::uint64_t own = buffer != nullptr ? buffer->id_.load(std::memory_order_relaxed) : 0;
+    if (buffer != nullptr && owner == own) {
+      if (buffer->hot_[span->in_class()] == span) return span->put_hot(block);
+      span->put_local(block);
+    } else {
+      // From here on the span may be anybody's, unless its owner is gone and we adopt it with our block still out.
+      if (buffer != nullptr && closed(owner)) {
+        span->owner.compare_exchange_strong(owner, own, std::memory_order_acq_rel);
+      }
+      span->put_remote(block);
+    }
+    settle(pool, span, buffer != nullptr ? buffer->number_ : 0);
+  }
+
+  // One block without a buffer, of a span that then floats without an owner; null when memory is out.
+  static void* one_block(Pool& pool, unsigned c) {
+    Span* span = pool.get(c, 0);
+    if (span == nullptr) return nullptr;
+    span->mark_hot();
+    span->init(c, Classes::kShapes[c].blocks, 0);
+    span->cut(Classes::kShapes[c].bytes, Classes::kShapes[c].blocks);
+    void* block = span->take();
+    span->mark_floating();
+    return block;
+  }
+
+  // For use under a number of its own, by whoever has the buffer alone.
+  void open(unsigned number) {
+    const std::uint64_t id = core::Tagged(this, number & 0xffff).word();
+    number_ = number;
+    for (unsigned c = 0; c < Classes::kClasses; ++c) {
+      hot_[c] = &no_span_;
+      const os::Locked locked(reusable_[c].lock);
+      reusable_[c].owner = id;
+    }
+    id_.store(id, std::memory_order_release);
+  }
+
+  // Hot and listed spans float, entirely free ones go to the pool; the others are adopted by who frees into them.
+  void close(Pool& pool) {
+    for (unsigned c = 1; c < Classes::kClasses; ++c) {
+      auto& reusable = reusable_[c];
+      reusable.lock.lock();
+      reusable.owner = 0;  // nothing is listed from here on
+      while (Span* span = reusable.spans.front()) {
+        reusable.spans.remove(span);
+        span->unmark_reuse(span->sample());
+        reusable.lock.unlock();
+        settle(pool, span, number_);
+        reusable.lock.lock();
+      }
+      reusable.lock.unlock();
+      if (hot_[c] != &no_span_) {
+        Span* span = hot_[c];
+        hot_[c] = &no_span_;
+        span->mark_floating();
+        settle(pool, span, number_);
+      }
+    }
+    id_.store(0, std::memory_order_release);
+  }
+
+  bool is_open() const { return id_.load(std::memory_order_relaxed) != 0; }
+
+  // Every list is held across a fork.
+  void fork_prepare() {
+    for (auto& list : reusable_) list.lock.lock();
+  }
+  void fork_parent() {
+    for (auto& list : reusable_) list.lock.unlock();
+  }
+  void fork_child() {
+    for (auto& list : reusable_) list.lock.reset();
+  }
+
+  Atomic<AllocationBuffer*> link{nullptr};  // of a stack of buffers without a thread
+  AllocationBuffer* before = nullptr;       // made before this one; never changes
+
+ private:
+  static std::uint32_t threshold(unsigned c) { return Classes::kShapes[c].blocks * Percent / 100; }
+
+  // A span for the hot slot, its remote blocks taken.
+  Span* next_span(Pool& pool, unsigned c) {
+    Span* span = nullptr;
+    {
+      auto& reusable = reusable_[c];
+      const os::Locked locked(reusable.lock);
+      if constexpr (!Cleanup::kInFree) drain(pool, reusable.spans, c);
+      if (Span* front = reusable.spans.front()) {
+        span = front->prev;  // listed first
+        reusable.spans.remove(span);
+        span->mark_hot();
+      }
+    }
+    if (span == nullptr) {
+      span = pool.get(c, number_);
+      if (span == nullptr) return nullptr;
+      span->mark_hot();
+      span->init(c, Classes::kShapes[c].blocks, id_.load(std::memory_order_relaxed));
+    }
+    span->take_remote();
+    return span;
+  }
+
+  // The lazy variants' search for empty spans. Under the list's lock. O(spans listed).
+  void drain(Pool& pool, core::Ring<Span>& spans, unsigned c) {
+    Span* const last = spans.front() != nullptr ? spans.front()->prev : nullptr;
+    for (Span *span = spans.front(), *next; span != nullptr; span = next) {
+      next = span == last ? nullptr : span->next;
+      const std::uint32_t seen = span->sample();
+      if (span->free_blocks() == Classes::kShapes[c].blocks && span->mark_full(seen)) {
+        spans.remove(span);
+        pool.put(span, number_);
+      } else if (Cleanup::kDrops && span != last && span->mark_dropped(seen)) {
+        spans.remove(span);
+      }
+    }
+  }
+
+  static bool closed(std::uint64_t owner) {
+    const auto* of = core::Tagged(owner).template pointer<AllocationBuffer>();
+    return of == nullptr || of->id_.load(std::memory_order_acquire) != owner;
+  }
+
+  // What becomes of a span into which blocks came back. Any thread may ask at any time: the sample is taken
+  // first, and a transition wins only if nothing moved the span since; a span that is not hot gives no block, so
+  // what was counted holds. Bound of the loop: each turn is a transition that another thread made.
+  static void settle(Pool& pool, Span* span, unsigned number) {
+    for (;;) {
+      const std::uint32_t seen = span->sample();
+      if (seen & (Span::kHot | Span::kFull)) return;
+      const unsigned c = span->in_class();
+      const std::uint64_t owner = span->owner.load(std::memory_order_acquire);
+      const std::uint32_t all = Classes::kShapes[c].blocks, free = span->free_blocks();
+      auto* of = core::Tagged(owner).template pointer<AllocationBuffer>();
+      const bool listed = (seen & Span::kReuse) && !(seen & Span::kDropped);
+      if (free == all && (Cleanup::kInFree || (seen & Span::kDropped) || closing(owner, of, c))) {
+        if (listed ? unlist(span, seen, owner, of, c) : span->mark_full(seen)) return pool.put(span, number);
+      } else {
+        if (free <= threshold(c) || (seen & Span::kReuse) || closed(owner)) return;
+        const os::Locked locked(of->reusable_[c].lock);
+        if (of->reusable_[c].owner != owner) return;  // closes just now, and looks itself
+        if (span->mark_reuse(seen)) return of->reusable_[c].spans.push_front(span);
+      }
+    }
+  }
+
+  // Whether the owner no longer looks for empty spans of this class itself.
+  static bool closing(std::uint64_t owner, const AllocationBuffer* of, unsigned c) {
+    return closed(owner) || of->reusable_[c].owner.load(std::memory_order_relaxed) != owner;
+  }
+
+  // Whether a listed span was taken off its list for good.
+  static bool unlist(Span* span, std::uint32_t seen, std::uint64_t owner, AllocationBuffer* of, unsigned c) {
+    if (of == nullptr) return false;
+    const os::Locked locked(of->reusable_[c].lock);
+    if (of->reusable_[c].owner != owner || !span->mark_full(seen)) return false;
+    of->reusable_[c].spans.remove(span);
+    return true;
+  }
+
+  static Span no_span_;  // of nobody: no blocks
+
+  Span* hot_[Classes::kClasses] = {};
+  Atomic<std::uint64_t> id_{0};  // core::Tagged of this buffer while it is open; else 0
+  unsigned number_ = 0;
+  struct Reusable {
+    typename Concurrency::Lock lock;
+    Atomic<std::uint64_t> owner{0};  // written under the lock
+    core::Ring<Span> spans;
+  } reusable_[Classes::kClasses];
+};
+
+template <class Classes, class Pool, unsigned Percent, class Cleanup>
+constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup>::no_span_{};
+
+template <class Classes, class Pool, unsigned Percent, class Cleanup>
+constinit AllocationBuffer<Classes, Pool, Percent, Cleanup> AllocationBuffer<Classes, Pool, Percent, Cleanup>::nobody{
+    &no_span_};
+
+}  // namespace heapyard

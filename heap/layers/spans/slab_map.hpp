@@ -1,0 +1,59 @@
+// Which slab a pointer is of, when pages of two sizes share a reservation.
+//
+// Idea: elfmalloc. The first byte of every 2 MiB says which size its pages have; objects of big pages lie at
+// multiples of 64 KiB, so any other address is known to be of a small page without a look. Cost: O(1). Threads: any.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/layers/heap_usage.hpp"
+#include "heap/layers/spans/bitset_slab.hpp"
+
+namespace heapyard {
+
+struct SlabMap {
+  using Classes = core::SlabClasses;
+  using Span = BitsetSlab;
+
+  static Span* of(const void* block) {
+    const auto at = reinterpret_cast<std::uintptr_t>(block);
+    if (at % kMedium == 0) [[unlikely]] {
+      auto* first = reinterpret_cast<Span*>(at & ~(core::slab::kBigPage - 1));
+      if (first->big_page) return first;
+    }
+    return reinterpret_cast<Span*>(at & ~(core::slab::kSmallPage - 1));
+  }
+
+  static void* start_of(Span*, void* block) { return block; }
+  static std::size_t usable(const void* block) { return Classes::bytes_of(of(block)->in_class()); }
+
+  // Objects of a power of two are aligned to their size.
+  static std::size_t bytes_to_align(std::size_t bytes, std::size_t alignment) {
+    return std::bit_ceil(bytes < alignment ? alignment : bytes);
+  }
+  static void* align(void* block, std::size_t) { return block; }
+
+  // Objects that a front end holds count as in use. O(slabs).
+  template <class Spans>
+  static HeapUsage usage(const Spans& spans) {
+    HeapUsage sum{};
+    for (std::size_t at = 0, step; at < spans.cut(); at += step) {
+      const auto* slab = reinterpret_cast<Span*>(spans.start() + at);
+      const std::size_t group = at & ~(core::slab::kBigPage - 1);
+      step = reinterpret_cast<Span*>(spans.start() + group)->big_page ? core::slab::kBigPage : core::slab::kSmallPage;
+      const std::uint64_t state = slab->sample();
+      if (state == 0) continue;  // never used
+      const std::uint32_t free = Span::count_in(state);
+      sum.mapped += step;
+      sum.free += free == slab->shape().objects ? step : std::size_t{free} * slab->shape().bytes;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr std::uintptr_t kMedium = std::uintptr_t{64} << 10;
+};
+
+}  // namespace heapyard

@@ -1,0 +1,73 @@
+// Which span a pointer is of, when every span starts at a multiple of the same power of two.
+//
+// Idea: scalloc (OOPSLA 2015, section 3.1): mask the address. Aligned blocks are cut out of larger ones; the span
+// then knows that it has such blocks, and a free in it looks for the start. (The published code marks them in the
+// memory before the block, misreads its mark and corrupts the heap.) Cost: O(1). Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/layers/heap_usage.hpp"
+#include "heap/layers/spans/list_span.hpp"
+#include "heap/os/pages.hpp"
+
+namespace heapyard {
+
+template <class ClassesT>
+struct VirtualSpanMap {
+  using Classes = ClassesT;
+  using Span = ListSpan;
+
+  static Span* of(const void* block) {
+    constexpr std::uintptr_t kMask = Classes::kVirtualSpan - 1;
+    return reinterpret_cast<Span*>(reinterpret_cast<std::uintptr_t>(block) & ~kMask);
+  }
+
+  // Where the block begins that the pointer was cut out of.
+  static void* start_of(Span* span, void* block) {
+    if (!span->has_middles()) return block;
+    const std::size_t bytes = Classes::kShapes[span->in_class()].bytes;
+    const auto offset = static_cast<std::size_t>(static_cast<char*>(block) - span->blocks());
+    return span->blocks() + offset / bytes * bytes;
+  }
+
+  static std::size_t usable(const void* block) {
+    Span* span = of(block);
+    const auto* at = static_cast<const char*>(block);
+    const auto* start = static_cast<const char*>(start_of(span, const_cast<char*>(at)));
+    return Classes::kShapes[span->in_class()].bytes - static_cast<std::size_t>(at - start);
+  }
+
+  // How many bytes to ask for where `bytes` at a multiple of `alignment`, a power of two, are wanted.
+  static std::size_t bytes_to_align(std::size_t bytes, std::size_t alignment) { return bytes + alignment - kAlignment; }
+
+  // The aligned pointer into a block of that many.
+  static void* align(void* block, std::size_t alignment) {
+    of(block)->hand_out_middles();
+    return reinterpret_cast<void*>(os::round_up(reinterpret_cast<std::uintptr_t>(block), alignment));
+  }
+
+  // Of real spans; blocks on the lists of hot ones count as in use. O(virtual spans).
+  template <class Spans>
+  static HeapUsage usage(const Spans& spans) {
+    HeapUsage sum{};
+    for (std::size_t at = 0; at < spans.cut(); at += Classes::kVirtualSpan) {
+      auto* span = reinterpret_cast<Span*>(spans.start() + at);
+      const auto& shape = Classes::kShapes[span->in_class()];
+      const std::uint32_t state = span->sample();
+      sum.mapped += shape.span;
+      if (state & Span::kFull) {
+        sum.free += shape.span;
+      } else {
+        sum.free += std::size_t{state & Span::kHot ? span->remote_count() : span->free_blocks()} * shape.bytes;
+      }
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 16;  // of every block
+};
+
+}  // namespace heapyard

@@ -1,0 +1,15 @@
+// How a heap says that memory is out: null, with errno ENOMEM. At the end of slow paths, so that fast ones end with
+// their last instruction.
+#pragma once
+
+#include <cerrno>
+
+namespace heapyard::os {
+
+inline void* or_no_memory(void* block) {
+  if (block == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return block;
+}
+
+}  // namespace heapyard::os
