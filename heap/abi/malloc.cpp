@@ -14,6 +14,8 @@ using heapyard::abi::Heap;
 
 namespace {
 
+[[gnu::constructor]] void begin() { Heap::begin(); }
+
 [[gnu::cold, gnu::noinline]] void* out_of_memory() {
   errno = ENOMEM;
   return nullptr;

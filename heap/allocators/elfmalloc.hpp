@@ -34,7 +34,7 @@ struct ElfmallocParts {
   template <bool Big>
   using Groups = PageGroups<BitsetSlab, Spans, core::slab::kSmallPage, Big>;
   template <bool Big>
-  using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, Pages, EagerMadvise, kElfBackends>;
+  using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
   using Front = MagazineCache<Pool, Map, Pages, Capacity>;
   static inline constinit Spans spans;

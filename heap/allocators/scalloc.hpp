@@ -47,7 +47,7 @@ struct ScallocParts {
   using Pages = typename Choices::Pages;
   using Classes = typename Choices::Classes;
   using Spans = typename Choices::Spans;
-  using Pool = SpanPool<Classes, ListSpan, Spans, Pages, typename Choices::OnEmpty, Choices::kBackends>;
+  using Pool = SpanPool<Classes, ListSpan, Spans, typename Choices::OnEmpty, Choices::kBackends>;
   using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup>;
   using Front =
       std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;

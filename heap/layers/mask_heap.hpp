@@ -80,6 +80,9 @@ class MaskHeap {
     return Parts::spans.contains(block) ? Map::usable(block) : Lone::usable(block);
   }
 
+  // From here on forks are safe; the library calls it when it is loaded.
+  static void begin() { Process::begin(); }
+
   // Whether free memory was offered to the system.
   static bool trim() {
     const Visit visit = Process::enter();

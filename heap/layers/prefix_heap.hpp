@@ -111,6 +111,9 @@ class PrefixHeap {
     return Lone::owns(block) ? Lone::usable(block) : Parts::ranges.usable(block);
   }
 
+  // From here on forks are safe; the library calls it when it is loaded.
+  static void begin() { Process::begin(); }
+
   // Whether free memory was offered to the system. O(N) system calls for N free ranges.
   static bool trim() {
     const Visit visit = Process::enter();

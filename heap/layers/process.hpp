@@ -1,7 +1,9 @@
 // What a heap owns once per process: who is inside, the exit hook, the fork handlers, and the blocks put aside.
 //
-// Idea: a thread registers on its first visit; the process on that of its first thread, before main and before any
-// other library registers for a fork, so that their prepare handlers run before ours. The handlers hold every lock
+// Idea: a thread registers on its first visit; the process when the library is loaded or on that of its first thread,
+// before main and before any other library registers for a fork, so that their prepare handlers run before ours. (A
+// fork that had begun by then would not know of us: only a thread of a program that loads us late can do that.) The
+// handlers hold every lock
 // from prepare to parent; handlers of other libraries may allocate meanwhile, they count as inside
 // (layers/frontend/entry.hpp). What such a thread frees is put aside and freed by the next ordinary slow path. Cost:
 // enter and leave O(1); a first visit a few system calls. Blocks in caches of threads that a child has not are
@@ -22,9 +24,18 @@ class Process {
   using Visit = typename Entry::Visit;
 
  public:
+  // For a constructor of the library; harmless at any time.
+  static void begin() {
+    started_.run([] {
+      Layers::start();
+      hook_.create(at_thread_exit);
+      os::at_fork(fork_prepare, fork_parent, fork_child);
+    });
+  }
+
   static Visit enter() {
     return Entry::enter(Entry::take(), [] {
-      start();
+      begin();
       auto* thread = Layers::front().start();
       if (thread != nullptr) hook_.arm();
       return thread;
@@ -44,14 +55,6 @@ class Process {
  private:
   static constexpr unsigned kWorkOff = 8;  // blocks per slow path
 
-  static void start() {
-    started_.run([] {
-      Layers::start();
-      hook_.create(at_thread_exit);
-      os::at_fork(fork_prepare, fork_parent, fork_child);
-    });
-  }
-
   static void at_thread_exit(void*) {
     auto* thread = Entry::end();
     if (thread == nullptr) return;
@@ -59,7 +62,7 @@ class Process {
     Entry::ended();
   }
 
-  // A fork in the middle of start() may have the handlers registered twice: the inner pair does nothing.
+  // A fork in the middle of begin() may have the handlers registered twice: the inner pair does nothing.
   static void fork_prepare() {
     if (forks_++ != 0) return;
     forking_ = enter();

@@ -58,11 +58,11 @@ inline void* map_aligned(std::size_t bytes, std::size_t alignment) {
   return reinterpret_cast<void*>(first);
 }
 
-// Address space alone, at a multiple of `alignment`: nothing may be touched before commit(). Not charged to the
-// process's memory, whatever the system's policy on overcommit.
+// Address space alone, at a multiple of `alignment`: it reads as zeros and may not be written before commit(). Not
+// charged to the process's memory, whatever the system's policy on overcommit.
 inline void* reserve(std::size_t bytes, std::size_t alignment) {
   const KeepErrno keep;
-  void* memory = mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, bytes + alignment, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t first = round_up(start, alignment);
@@ -71,10 +71,16 @@ inline void* reserve(std::size_t bytes, std::size_t alignment) {
   return reinterpret_cast<void*>(first);
 }
 
-// Makes whole pages of a reservation usable, and zero; false when the system has no memory for them.
+// Makes whole pages of a reservation writable; false when the system has no memory for them.
 inline bool commit(void* memory, std::size_t bytes) {
   const KeepErrno keep;
   return mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+// The other way round. Empties nothing.
+inline void uncommit(void* memory, std::size_t bytes) {
+  const KeepErrno keep;
+  mprotect(memory, bytes, PROT_READ);
 }
 
 // Asks for huge pages where the system gives them on request only; no harm where it never does.

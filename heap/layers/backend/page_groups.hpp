@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "heap/os/lock.hpp"
+#include "heap/os/pages.hpp"
 
 namespace heapyard {
 
@@ -19,23 +20,28 @@ class PageGroups {
  public:
   constexpr explicit PageGroups(Spans& spans) : spans_(spans) {}
 
-  // A zeroed page, but for what it is; null when there are none left.
+  // A zeroed page, but for what it is, to be committed; null when there are none left.
   void* allocate() {
     if constexpr (Big) {
       auto* page = static_cast<Page*>(spans_.allocate());
-      if (page != nullptr) page->big_page = true;
+      if (page == nullptr || !spans_.commit(page, os::page_bytes())) return nullptr;
+      page->big_page = true;
       return page;
     }
     const os::Locked locked(lock_);
     if (left_ == 0) {
       next_ = static_cast<char*>(spans_.allocate());
-      if (next_ == nullptr) return nullptr;
+      // What its pages are, small, is what its first byte says when it is zero.
+      if (next_ == nullptr || !spans_.commit(next_, os::page_bytes())) return nullptr;
       left_ = Spans::kSpan / Small;
     }
     --left_;
     next_ += Small;
     return next_ - Small;
   }
+
+  bool commit(void* memory, std::size_t bytes) { return spans_.commit(memory, bytes); }
+  void give_back(void* memory, std::size_t bytes) { spans_.give_back(memory, bytes); }
 
   void fork_prepare() { lock_.lock(); }
   void fork_parent() { lock_.unlock(); }

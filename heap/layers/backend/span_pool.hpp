@@ -24,7 +24,7 @@ struct NoMadvise {
 
 // Backends: stacks of a slot at most.
 // Span: has Concurrency, `Atomic<Span*> link`, in_class(), and a first page that must stay.
-template <class Classes, class SpanT, class Spans, class Pages, class OnEmpty, unsigned Backends>
+template <class Classes, class SpanT, class Spans, class OnEmpty, unsigned Backends>
 class SpanPool {
  public:
   using Span = SpanT;
@@ -35,17 +35,12 @@ class SpanPool {
   // A span for class c, zeroed or used, the caller's alone; null when there are none. `thread`: any number of its
   // own.
   Span* get(unsigned c, unsigned thread) {
-    const unsigned own = thread % backends();
-    const unsigned slot = Classes::kShapes[c].slot;
-    for (unsigned away = 0; away < kSlots; ++away) {
-      const unsigned at = (slot + kSlots - away) % kSlots;
-      for (unsigned i = 0; i < backends(); ++i) {
-        Stack& stack = stacks_[at][(own + i) % backends()];
-        if (stack.spans.empty()) continue;
-        if (Span* span = stack.spans.pop()) return span;
-      }
-    }
-    return static_cast<Span*>(spans_.allocate());
+    Span* span = find(Classes::kShapes[c].slot, thread);
+    if (span == nullptr) span = static_cast<Span*>(spans_.allocate());
+    if (span == nullptr || spans_.commit(span, Classes::kShapes[c].span)) return span;
+    // With a first page that cannot be had there is no link: then address space is lost, no memory.
+    if (spans_.commit(span, os::page_bytes())) stacks_[0][thread % backends()].spans.push(span);
+    return nullptr;
   }
 
   void put(Span* span, unsigned thread) {
@@ -72,10 +67,24 @@ class SpanPool {
     core::TaggedStack<Span, typename Span::Concurrency> spans;
   };
 
-  static void give_back(Span* span) {
+  void give_back(Span* span) {
     const std::size_t page = os::page_bytes();
     const std::size_t bytes = os::round_up(Classes::kShapes[span->in_class()].span, page);
-    Pages::decommit(reinterpret_cast<char*>(span) + page, bytes - page);
+    if (bytes > page) spans_.give_back(reinterpret_cast<char*>(span) + page, bytes - page);
+  }
+
+  // Own stack first, own slot first, then smaller ones.
+  Span* find(unsigned slot, unsigned thread) {
+    const unsigned own = thread % backends();
+    for (unsigned away = 0; away < kSlots; ++away) {
+      const unsigned at = (slot + kSlots - away) % kSlots;
+      for (unsigned i = 0; i < backends(); ++i) {
+        Stack& stack = stacks_[at][(own + i) % backends()];
+        if (stack.spans.empty()) continue;
+        if (Span* span = stack.spans.pop()) return span;
+      }
+    }
+    return nullptr;
   }
 
   unsigned backends() {

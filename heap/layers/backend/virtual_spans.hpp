@@ -2,9 +2,11 @@
 //
 // Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has the same power of two of bytes and starts
 // at a multiple of it, so a block's span is found by masking its address, and a span that becomes free can serve any
-// size class. Memory is backed when it is touched. Where the system grants less (RLIMIT_AS, overcommit off), less is
-// reserved, down to 64 MiB, and at most half of a limit, for mappings need the rest; HEAPYARD_VERBOSE=1 says so.
-// When it is used up, spans run out like memory. Cost: allocate O(1), one atomic addition. Threads: any.
+// size class. Memory is backed when it is touched. Where the system charges for what is not touched (overcommit off,
+// RLIMIT_DATA), spans are charged one by one as they are used; where it grants less address space (RLIMIT_AS), less
+// is reserved, down to 64 MiB, and at most half, for mappings need the rest. HEAPYARD_VERBOSE=1 says so. When it is
+// used up, spans run out like memory. Cost: allocate O(1), one atomic addition; a system call more each time where
+// spans are charged. Threads: any.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +30,12 @@ class VirtualSpans {
   // By one thread, before the first allocate().
   void reserve() {
     if (bytes_ != 0) return;  // by the parent, in the middle of whose start this process was forked
+    if (void* memory = Pages::map_aligned(Most, kSpan)) {
+      start_ = reinterpret_cast<std::uintptr_t>(memory);
+      bytes_ = Most;
+      return;
+    }
+    charged_ = true;
     for (std::size_t bytes = Most; bytes >= kLeast; bytes /= 2) {  // bound: 20 halvings
       // Twice as much must be there: large blocks and the program's own mappings need the rest.
       void* memory = Pages::reserve(2 * bytes, kSpan);
@@ -37,22 +45,29 @@ class VirtualSpans {
       bytes_ = bytes;
       break;
     }
-    if (bytes_ == Most || !os::verbose()) return;
-    os::notice("reserved ", bytes_ >> 20, " of address space, for the system grants no more; small blocks end there");
+    if (!os::verbose()) return;
+    if (bytes_ < Most)
+      os::notice("reserved ", bytes_ >> 20, " of address space, for no more is granted; small blocks must fit there");
+    else
+      os::notice("reserved ", bytes_ >> 20,
+                 " of address space; memory is charged span by span, for not all is granted");
   }
 
-  // Zeroed unless it was used before; null when there are none left, or no memory for one.
+  // Zeroed unless it was used before, to be committed; null when there are none left.
   void* allocate() {
-    std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
-    auto* span = reinterpret_cast<void*>(start_ + at);
-    if (at < bytes_ && Pages::commit(span, kSpan)) return span;
-    // Given back unless another thread has cut since: then address space is lost, no memory.
-    std::size_t seen = at + kSpan;
-    if (at < bytes_)
-      cut_.compare_exchange_strong(seen, at, std::memory_order_relaxed);
-    else
-      cut_.fetch_sub(kSpan, std::memory_order_relaxed);
+    const std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
+    if (at < bytes_) return reinterpret_cast<void*>(start_ + at);
+    cut_.fetch_sub(kSpan, std::memory_order_relaxed);
     return nullptr;
+  }
+
+  // Before [memory, memory + bytes) of a span is touched; false when the system has no memory for it.
+  bool commit(void* memory, std::size_t bytes) { return !charged_ || Pages::commit(memory, bytes); }
+
+  // The memory goes back, to be committed again before it is touched. Bounds are pages.
+  void give_back(void* memory, std::size_t bytes) {
+    Pages::decommit(memory, bytes);
+    if (charged_) Pages::uncommit(memory, bytes);
   }
 
   bool contains(const void* block) const { return reinterpret_cast<std::uintptr_t>(block) - start_ < bytes_; }
@@ -63,6 +78,7 @@ class VirtualSpans {
  private:
   std::uintptr_t start_ = 0;
   std::size_t bytes_ = 0;
+  bool charged_ = false;  // by the system, for memory that is not touched
   std::atomic<std::size_t> cut_{0};
 };
 

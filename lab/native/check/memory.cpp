@@ -106,6 +106,7 @@ void producer_consumer(Report& report, Amount amount) {
   const std::size_t rounds = amount.of(1'000, 4);
   static std::atomic<std::size_t> made, freed;
   made = freed = 0;
+  double half_way = 0;
   std::thread consumer([&] {
     for (std::size_t round = 0; round < rounds; ++round) {
       while (made.load(std::memory_order_acquire) == round) sched_yield();
@@ -118,13 +119,16 @@ void producer_consumer(Report& report, Amount amount) {
     made.store(round + 1, std::memory_order_release);
     while (freed.load(std::memory_order_acquire) == round) sched_yield();
     if (round % 20 == 0) watch.look();
+    if (round == rounds / 2) half_way = watch.blowup();
   }
   consumer.join();
   watch.look();
-  // A megabyte is what any heap may cost; only growth counts.
+  // A megabyte is what any heap may cost, and a cache has its size; growth without end is what counts.
   report.fact("blowup", watch.blowup(), "x");
-  if (watch.blowup() > 40)
+  if (watch.blowup() > 40 && watch.blowup() > 1.05 * half_way)
     report.fail("memory of a producer and a consumer grew to %.0f times what is in flight", watch.blowup());
+  else if (watch.blowup() > 10)
+    report.note("memory of a producer and a consumer grew to %.0f times what is in flight, no further", watch.blowup());
 }
 
 void rotating_owners(Report& report, Amount amount) {

@@ -18,8 +18,9 @@ struct ScarcePages {
     --left;
     return os::map(bytes);
   }
+  // Refuses whole reservations, as a system does that charges for what is not touched.
   static void* map_aligned(std::size_t bytes, std::size_t alignment) {
-    if (left == 0) return nullptr;
+    if (left == 0 || bytes >= std::size_t{1} << 30) return nullptr;
     --left;
     return os::map_aligned(bytes, alignment);
   }
@@ -29,6 +30,7 @@ struct ScarcePages {
     --left;
     return os::commit(memory, bytes);
   }
+  static void uncommit(void* memory, std::size_t bytes) { os::uncommit(memory, bytes); }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
   static void unmap(void* memory, std::size_t bytes) { os::unmap(memory, bytes); }
   static bool decommit(void* memory, std::size_t bytes) {
