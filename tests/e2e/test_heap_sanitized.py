@@ -17,8 +17,8 @@ def carry_out(root: Path, *command: str) -> str:
     return done.stdout
 
 
-# A sanitizer's own runtime may hang in the child of a fork that meets a starting thread, and knows no fibers. Under ThreadSanitizer, ten
-# times slower, variants of a heap and what has one thread only are left out.
+# A sanitizer's own runtime may hang in the child of a fork that meets a starting thread, and knows no fibers. Under
+# ThreadSanitizer, ten times slower, variants of a heap and what has one thread only are left out.
 TESTS = {"asan": "-FirstVisit.*:Schedules.*", "tsan": "-FirstVisit.*:Schedules.*:Composition/Variant*:RedBlackTree.*:BestFit.*"}
 
 
