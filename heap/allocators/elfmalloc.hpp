@@ -7,10 +7,12 @@
 //   pool              SpanPool         empty slabs' pages, of 256 KiB and of 2 MiB
 //   ranges            PageGroups       eight small pages or a big one from each virtual span
 //                     VirtualSpans     2 MiB each, cut from one reservation
+//   large blocks      LoneRanges       a mapping each
 //   pages             SystemPages
 #pragma once
 
 #include "heap/core/slab_classes.hpp"
+#include "heap/layers/backend/lone_ranges.hpp"
 #include "heap/layers/backend/page_groups.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
@@ -37,6 +39,7 @@ struct ElfmallocParts {
   using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
   using Front = MagazineCache<Pool, Map, Pages, Capacity>;
+  using Large = LoneRanges<Pages>;
   static inline constinit Spans spans;
   static inline constinit Groups<false> small_groups{spans};
   static inline constinit Groups<true> big_groups{spans};
@@ -44,6 +47,7 @@ struct ElfmallocParts {
   static inline constinit PagePool<true> big_pages{big_groups};
   static inline constinit Pool pool{small_pages, big_pages};
   static inline constinit Front front{pool};
+  static inline constinit Large large;
 };
 
 using Elfmalloc = MaskHeap<ElfmallocParts<MagazineCapacity>>;

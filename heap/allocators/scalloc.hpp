@@ -9,12 +9,14 @@
 //                     ListSpan            local list, remote stack, epoch
 //   pool              SpanPool            free spans on a stack per processor and size of real span
 //   ranges            VirtualSpans        2 MiB each, cut from one reservation
+//   large blocks      LoneRanges          a mapping each
 //   pages             SystemPages
 #pragma once
 
 #include <type_traits>
 
 #include "heap/core/scalloc_classes.hpp"
+#include "heap/layers/backend/lone_ranges.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
 #include "heap/layers/frontend/core_buffers.hpp"
@@ -52,9 +54,11 @@ struct ScallocParts {
   using Front =
       std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
   using Map = VirtualSpanMap<Classes>;
+  using Large = LoneRanges<Pages>;
   static inline constinit Spans spans;
   static inline constinit Pool pool{spans};
   static inline constinit Front front{pool};
+  static inline constinit Large large;
 };
 
 using Scalloc = MaskHeap<ScallocParts<>>;

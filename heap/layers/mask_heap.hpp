@@ -1,42 +1,52 @@
 // A heap whose blocks find their span by masking their address; the storey below a composition.
 //
 // Idea: what lies in one reservation is in a span of it, whose header says what it holds (scalloc, OOPSLA 2015,
-// section 3; elfmalloc's slabs); what does not is a mapping of its own. This file joins map, front end, pool and
-// reservation. Cost: that of the front end up to the largest class; a system call each way beyond. Errors: null with
+// section 3; elfmalloc's slabs); what does not is a range of its own. This file joins map, front end, pool,
+// reservation and the source of large ranges. Cost: that of the front end up to the largest class; of that source
+// beyond. Errors: null with
 // errno ENOMEM, or false, when memory is out.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 
-#include "heap/layers/backend/lone_mapping.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/process.hpp"
+#include "heap/layers/range_blocks.hpp"
 #include "heap/os/no_memory.hpp"
 
 namespace heapyard {
 
-// `Parts` makes the layers: constinit statics `spans`, `pool`, `front` and types Front, Map, Pages.
+// `Parts` makes the layers: constinit statics `spans`, `pool`, `front`, `large` and types Front, Map, Large,
+// Pages.
 template <class Parts>
 class MaskHeap {
   using Map = typename Parts::Map;
   using Span = typename Map::Span;
   using Classes = typename Map::Classes;
   using Front = typename Parts::Front;
-  using Entry = typename Front::Entry;
   using Visit = typename Front::Visit;
-  using Lone = LoneMapping<typename Parts::Pages>;
+  using Large = typename Parts::Large;
 
   struct Layers {
     using Front = typename Parts::Front;
     static Front& front() { return Parts::front; }
     static void start() { Parts::spans.reserve(); }
-    static void fork_prepare() { Parts::front.fork_prepare(); }
-    static void fork_parent() { Parts::front.fork_parent(); }
-    static void fork_child(typename Front::Thread* own) { Parts::front.fork_child(own); }
+    static void fork_prepare() {
+      Parts::front.fork_prepare();
+      Parts::large.fork_prepare();
+    }
+    static void fork_parent() {
+      Parts::large.fork_parent();
+      Parts::front.fork_parent();
+    }
+    static void fork_child(typename Front::Thread* own) {
+      Parts::large.fork_child();
+      Parts::front.fork_child(own);
+    }
   };
   using Process = heapyard::Process<Layers>;
+  using Blocks = RangeBlocks<Process, Large, typename Parts::Pages>;
+  using Lone = typename Blocks::Lone;
 
  public:
   // The hot path: the class, the thread's front end, done.
@@ -46,7 +56,7 @@ class MaskHeap {
 
   static void free(void* block) {
     if (!Parts::spans.contains(block)) [[unlikely]]
-      return free_lone(block);
+      return free_large(block);
     Span* span = Map::of(block);
     if (!Parts::front.free(span, block)) release(span, block);
   }
@@ -54,30 +64,33 @@ class MaskHeap {
   // `alignment`: a power of two.
   static void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
     if (alignment <= kAlignment) return allocate(bytes < alignment ? alignment : bytes);
-    if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
-    const std::size_t ask = Map::bytes_to_align(bytes, alignment);
-    if (ask <= Classes::kLargest) {
-      void* block = allocate(ask);
-      if (block == nullptr) return nullptr;
-      if (Parts::spans.contains(block)) return Map::align(block, alignment);
-      Lone::free(block);  // the thread was inside already
+    if (bytes <= Classes::kLargest && alignment <= Classes::kLargest) {
+      const std::size_t ask = Map::bytes_to_align(bytes, alignment);
+      if (ask <= Classes::kLargest) {
+        void* block = allocate(ask);
+        if (block == nullptr) return nullptr;
+        if (Parts::spans.contains(block)) return Map::align(block, alignment);
+        Lone::free(block);  // the thread was inside already
+      }
     }
-    return os::or_no_memory(Lone::allocate(bytes, alignment));
+    return allocate_large(bytes, alignment);
   }
 
   static void* allocate_zeroed(std::size_t bytes) {
     void* block = allocate(bytes);
-    if (block == nullptr || !Parts::spans.contains(block)) return block;  // a mapping is zero
-    return std::memset(block, 0, bytes);
+    if (block == nullptr) return nullptr;
+    const bool zero = !Parts::spans.contains(block) && (Large::kZeroed || Lone::owns(block));
+    return zero ? block : Blocks::zero(block, bytes);
   }
 
   static bool resize(void* block, std::size_t bytes) {
-    const std::size_t now = usable(block);
+    if (!Parts::spans.contains(block)) return Blocks::resize(Parts::large, block, bytes, Classes::kLargest);
+    const std::size_t now = Map::usable(block);
     return bytes <= now && bytes >= now / 2;
   }
 
   static std::size_t usable(const void* block) {
-    return Parts::spans.contains(block) ? Map::usable(block) : Lone::usable(block);
+    return Parts::spans.contains(block) ? Map::usable(block) : Blocks::usable(Parts::large, block);
   }
 
   // From here on forks are safe; the library calls it when it is loaded.
@@ -88,16 +101,22 @@ class MaskHeap {
     const Visit visit = Process::enter();
     if (visit.again) return false;
     Parts::pool.trim();
-    Entry::leave(visit);
+    Parts::large.trim();
+    Process::leave(visit);
     return true;
   }
 
-  // Of what lies in the reservation; mappings of single blocks are not counted.
-  static HeapUsage usage() { return Map::usage(Parts::spans); }
+  // Mappings of single blocks are not counted.
+  static HeapUsage usage() {
+    const auto large = Parts::large.usage();
+    HeapUsage sum = Map::usage(Parts::spans);
+    sum.mapped += large.mapped;
+    sum.free += large.free;
+    return sum;
+  }
 
  private:
   static constexpr std::size_t kAlignment = 16;
-  static constexpr std::size_t kMost = PTRDIFF_MAX / 2;
 
   static void* allocate_class(unsigned c) {
     void* block = Parts::front.allocate(c);
@@ -109,7 +128,7 @@ class MaskHeap {
     if (visit.again) return os::or_no_memory(Lone::allocate(Classes::bytes_of(c), kAlignment));
     work_off(visit);
     void* block = Parts::front.refill(visit, c);
-    Entry::leave(visit);
+    Process::leave(visit);
     return os::or_no_memory(block);
   }
 
@@ -119,20 +138,30 @@ class MaskHeap {
     if (visit.again) return Process::put_aside(block);
     work_off(visit);
     Parts::front.release(visit, span, block);
-    Entry::leave(visit);
+    Process::leave(visit);
   }
 
   [[gnu::noinline]] static void* allocate_other(std::size_t bytes) {
     if (bytes <= Classes::kLargest) return allocate_class(Classes::class_of(bytes));
-    return os::or_no_memory(bytes > kMost ? nullptr : Lone::allocate(bytes, kAlignment));
+    return allocate_large(bytes, 0);
   }
 
-  [[gnu::noinline]] static void free_lone(void* block) {
-    if (block != nullptr) Lone::free(block);
+  // `alignment`: 0 for what every range has.
+  [[gnu::noinline]] static void* allocate_large(std::size_t bytes, std::size_t alignment) {
+    return Blocks::allocate(Parts::large, bytes, alignment, work_off);
+  }
+
+  [[gnu::noinline]] static void free_large(void* block) {
+    if (block != nullptr) Blocks::free(Parts::large, block);
   }
 
   static void work_off(const Visit& visit) {
-    Process::work_off([&](void* block) { Parts::front.release(visit, Map::of(block), block); });
+    Process::work_off([&](void* block) {
+      if (Parts::spans.contains(block))
+        Parts::front.release(visit, Map::of(block), block);
+      else
+        Parts::large.free(block);
+    });
   }
 };
 

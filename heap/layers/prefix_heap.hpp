@@ -8,16 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "heap/layers/backend/best_fit_tree.hpp"
-#include "heap/layers/backend/lone_mapping.hpp"
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/process.hpp"
+#include "heap/layers/range_blocks.hpp"
 #include "heap/layers/spans/page_record.hpp"
 #include "heap/os/no_memory.hpp"
-#include "heap/os/pages.hpp"
 
 namespace heapyard {
 
@@ -26,9 +24,7 @@ template <class Parts>
 class PrefixHeap {
   using Steps = typename Parts::Steps;
   using Front = typename Parts::Front;
-  using Entry = typename Front::Entry;
   using Visit = typename Front::Visit;
-  using Lone = LoneMapping<typename Parts::Pages>;
 
   struct Layers {
     using Front = typename Parts::Front;
@@ -48,6 +44,8 @@ class PrefixHeap {
     }
   };
   using Process = heapyard::Process<Layers>;
+  using Blocks = RangeBlocks<Process, typename Parts::Ranges, typename Parts::Pages>;
+  using Lone = typename Blocks::Lone;
 
  public:
   // The hot path: a table, the thread's stack, done.
@@ -81,34 +79,19 @@ class PrefixHeap {
 
   static void* allocate_zeroed(std::size_t bytes) {
     void* block = allocate(bytes);
-    if (block == nullptr) return nullptr;
-    if (bytes < kZeroedBySystem) return std::memset(block, 0, bytes);
-    const std::size_t page = os::page_bytes();
-    const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + bytes;
-    const std::uintptr_t first = os::round_up(start, page), last = end & ~(page - 1);
-    if (!Parts::Pages::decommit(block, bytes)) return std::memset(block, 0, bytes);
-    std::memset(block, 0, first - start);
-    std::memset(reinterpret_cast<void*>(last), 0, end - last);
-    return block;
+    return block == nullptr ? nullptr : Blocks::zero(block, bytes);
   }
 
   // Whether the block now serves `bytes` where it is. O(log N) for ranges.
   static bool resize(void* block, std::size_t bytes) {
+    if (PageRecord::prefix_of(block) == 0) return Blocks::resize(Parts::ranges, block, bytes, Steps::kLargest);
     const std::size_t now = usable(block);
-    if (PageRecord::prefix_of(block) != 0 || Lone::owns(block)) return bytes <= now && bytes >= now / 2;
-    if (bytes > kMost || (bytes <= Steps::kLargest && now > 2 * Steps::kLargest)) return false;
-    const Visit visit = Process::enter();
-    if (visit.again) return bytes <= now;
-    const bool resized = Parts::ranges.resize(block, bytes);
-    Entry::leave(visit);
-    return resized;
+    return bytes <= now && bytes >= now / 2;
   }
 
   static std::size_t usable(const void* block) {
-    if (const std::uint64_t prefix = PageRecord::prefix_of(block); prefix != 0) {
-      return Steps::bytes_of(PageRecord::class_of(prefix));
-    }
-    return Lone::owns(block) ? Lone::usable(block) : Parts::ranges.usable(block);
+    const std::uint64_t prefix = PageRecord::prefix_of(block);
+    return prefix != 0 ? Steps::bytes_of(PageRecord::class_of(prefix)) : Blocks::usable(Parts::ranges, block);
   }
 
   // From here on forks are safe; the library calls it when it is loaded.
@@ -119,7 +102,7 @@ class PrefixHeap {
     const Visit visit = Process::enter();
     if (visit.again) return false;
     Parts::ranges.trim();
-    Entry::leave(visit);
+    Process::leave(visit);
     return true;
   }
 
@@ -127,24 +110,21 @@ class PrefixHeap {
   static HeapUsage usage() {
     const Visit visit = Process::enter();
     if (visit.again) return {};
-    const RangeUsage ranges = Parts::ranges.usage();
+    const HeapUsage ranges = Parts::ranges.usage();
     const std::size_t in_spans = Parts::spans.free_bytes();
-    Entry::leave(visit);
+    Process::leave(visit);
     return {ranges.mapped, ranges.free + in_spans};
   }
 
  private:
   static constexpr std::size_t kAlignment = 16;
-  static constexpr std::size_t kMost = PTRDIFF_MAX / 2;  // room for prefixes and alignment in sums
-  // From here on untouched zero pages cost less than clearing: a table that stays sparse never becomes resident.
-  static constexpr std::size_t kZeroedBySystem = std::size_t{1} << 20;
 
   [[gnu::noinline]] static void* refill(unsigned size_class) {
     const Visit visit = Process::enter();
     if (visit.again) return os::or_no_memory(Lone::allocate(Steps::bytes_of(size_class), kAlignment));
     work_off();
     void* block = Parts::front.refill(visit, size_class);
-    Entry::leave(visit);
+    Process::leave(visit);
     return os::or_no_memory(block);
   }
 
@@ -153,27 +133,15 @@ class PrefixHeap {
     if (visit.again) return Process::put_aside(block);
     work_off();
     Parts::front.flush(visit, size_class, block);
-    Entry::leave(visit);
+    Process::leave(visit);
   }
 
   // `alignment`: 0 for what every range has.
   [[gnu::noinline]] static void* allocate_range(std::size_t bytes, std::size_t alignment) {
-    if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
-    const Visit visit = Process::enter();
-    if (visit.again) return os::or_no_memory(Lone::allocate(bytes, alignment));
-    work_off();
-    void* block = alignment == 0 ? Parts::ranges.allocate(bytes) : Parts::ranges.allocate_aligned(bytes, alignment);
-    Entry::leave(visit);
-    return os::or_no_memory(block);
+    return Blocks::allocate(Parts::ranges, bytes, alignment, [](const Visit&) { work_off(); });
   }
 
-  [[gnu::noinline]] static void free_range(void* block) {
-    if (Lone::owns(block)) return Lone::free(block);
-    const Visit visit = Process::enter();
-    if (visit.again) return Process::put_aside(block);
-    Parts::ranges.free(block);
-    Entry::leave(visit);
-  }
+  [[gnu::noinline]] static void free_range(void* block) { Blocks::free(Parts::ranges, block); }
 
   static void work_off() {
     Process::work_off([](void* block) {

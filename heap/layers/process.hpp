@@ -21,9 +21,10 @@ template <class Layers>
 class Process {
   using Front = typename Layers::Front;
   using Entry = typename Front::Entry;
-  using Visit = typename Entry::Visit;
 
  public:
+  using Visit = typename Entry::Visit;
+
   // For a constructor of the library; harmless at any time.
   static void begin() {
     started_.run([] {
@@ -41,6 +42,8 @@ class Process {
       return thread;
     });
   }
+
+  static void leave(const Visit& visit) { Entry::leave(visit); }
 
   // By a thread whose visit is `again`.
   static void put_aside(void* block) { aside_.push(block); }

@@ -14,16 +14,11 @@
 
 #include "heap/core/red_black_tree.hpp"
 #include "heap/layers/backend/growth.hpp"
+#include "heap/layers/heap_usage.hpp"
 #include "heap/os/lock.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
-
-// Bytes of the source: mapped from the system, and of these free.
-struct RangeUsage {
-  std::size_t mapped;
-  std::size_t free;
-};
 
 // Pages: static map(bytes) and decommit(memory, bytes), as os::map; a test puts a source there that fails on request.
 template <class Pages, class Growth = SmallSteps<Pages>>
@@ -96,7 +91,7 @@ class BestFitTree {
     }
   }
 
-  RangeUsage usage() {
+  HeapUsage usage() {
     const os::Locked locked(lock_);
     return {mapped_, free_};
   }

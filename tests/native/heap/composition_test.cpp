@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "examples/heap/fourth.hpp"
 #include "heap/allocators/bfm.hpp"
 #include "heap/allocators/elfmalloc.hpp"
 #include "heap/allocators/scalloc.hpp"
@@ -42,6 +43,16 @@ using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true
 using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
+// Another number of backends: heaps whose front ends are of one type would share what a thread holds.
+struct MixedChoices : examples::FourthChoices {
+  static constexpr unsigned kBackends = 2;
+};
+struct Mixed : ScallocParts<Scarce<MixedChoices>> {
+  struct Large : BestFitTree<ScarcePages, HugeSteps<ScarcePages>> {
+    static constexpr bool kZeroed = false;
+  };
+  static inline constinit Large large;
+};
 
 // Whether blocks have one size each, so that none can be resized in place.
 template <class Parts>
@@ -95,8 +106,8 @@ class Composition : public testing::Test {
     std::thread(work).join();
   }
 };
-using Compositions =
-    testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans, Elf, ElfOwn>;
+using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
+                                    Elf, ElfOwn, Mixed>;
 // As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>

@@ -1,0 +1,34 @@
+// A fourth heap, composed in an afternoon: scalloc's spans below 1 MiB, BFM's best fit tree above.
+//
+// scalloc maps and unmaps every block above 1 MiB: a system call and page faults each time. BFM's tree keeps such
+// ranges, joins neighbours and reuses them, and has no good answer to many threads. Together they cover each other.
+// docs/layers.md tells how this file came about.
+//
+//   malloc, free      MaskHeap            a block's span is found by masking its address
+//   front end         ThreadBuffers       scalloc
+//   spans, pool       AllocationBuffer, ListSpan, SpanPool, VirtualSpans    scalloc
+//   large blocks      BestFitTree         BFM
+#pragma once
+
+#include "heap/allocators/scalloc.hpp"
+#include "heap/layers/backend/best_fit_tree.hpp"
+#include "heap/layers/backend/growth.hpp"
+
+namespace heapyard::examples {
+
+// A type of its own, so that its layers are its own.
+struct FourthChoices : ScallocDefaults {};
+
+// Everything is scalloc's, but for where large blocks come from.
+struct FourthParts : ScallocParts<FourthChoices> {
+  using Ranges = BestFitTree<Pages, HugeSteps<Pages>>;
+  // The tree as a source of large blocks: its ranges are not known to be zero.
+  struct Large : Ranges {
+    static constexpr bool kZeroed = false;
+  };
+  static inline constinit Large large;
+};
+
+using Fourth = MaskHeap<FourthParts>;
+
+}  // namespace heapyard::examples

@@ -1,0 +1,35 @@
+// A range source in which every range is a mapping of its own.
+//
+// Idea: what scalloc and elfmalloc do with objects above 1 MiB. Cost: one system call each way, at least a page.
+// Threads: any. Its ranges are told by their prefix to be mappings of their own, so whoever frees one need not ask us.
+#pragma once
+
+#include <cstddef>
+
+#include "heap/layers/backend/lone_mapping.hpp"
+#include "heap/layers/heap_usage.hpp"
+
+namespace heapyard {
+
+template <class Pages>
+class LoneRanges {
+  using Lone = LoneMapping<Pages>;
+
+ public:
+  static constexpr bool kZeroed = true;
+
+  constexpr LoneRanges() = default;
+  void* allocate(std::size_t bytes) { return Lone::allocate(bytes, Lone::kPrefix); }
+  void* allocate_aligned(std::size_t bytes, std::size_t alignment) { return Lone::allocate(bytes, alignment); }
+  void free(void* range) { Lone::free(range); }
+  std::size_t usable(const void* range) const { return Lone::usable(range); }
+  bool resize(void*, std::size_t) { return false; }
+  void trim() {}
+  HeapUsage usage() { return {}; }  // not counted
+
+  void fork_prepare() {}
+  void fork_parent() {}
+  void fork_child() {}
+};
+
+}  // namespace heapyard

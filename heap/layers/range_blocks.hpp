@@ -1,0 +1,80 @@
+// Blocks that are ranges of their own: what a heap does with requests that no size class serves.
+//
+// Idea: a thread that may enter the heap gets a range of the source below; one that is inside already gets a mapping
+// of its own, which the word before the block tells apart (layers/backend/lone_mapping.hpp). Cost: that of the
+// source. Errors: null with errno ENOMEM, or false.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "heap/layers/backend/lone_mapping.hpp"
+#include "heap/os/no_memory.hpp"
+#include "heap/os/pages.hpp"
+
+namespace heapyard {
+
+// Process: the heap's (layers/process.hpp). Ranges: a RangeSource whose words before a block are {size, 0}.
+template <class Process, class Ranges, class Pages>
+class RangeBlocks {
+  using Visit = typename Process::Visit;
+
+ public:
+  using Lone = LoneMapping<Pages>;
+  static constexpr std::size_t kMost = PTRDIFF_MAX / 2;  // room for prefixes and alignment in sums
+
+  // `alignment`: a power of two, or 0 for what every range has. work_off(visit) is called when the thread may enter.
+  template <class WorkOff>
+  static void* allocate(Ranges& ranges, std::size_t bytes, std::size_t alignment, WorkOff work_off) {
+    if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
+    const Visit visit = Process::enter();
+    if (visit.again) return os::or_no_memory(Lone::allocate(bytes, alignment));
+    work_off(visit);
+    void* block = alignment == 0 ? ranges.allocate(bytes) : ranges.allocate_aligned(bytes, alignment);
+    Process::leave(visit);
+    return os::or_no_memory(block);
+  }
+
+  static void free(Ranges& ranges, void* block) {
+    if (Lone::owns(block)) return Lone::free(block);
+    const Visit visit = Process::enter();
+    if (visit.again) return Process::put_aside(block);
+    ranges.free(block);
+    Process::leave(visit);
+  }
+
+  // Whether the block now serves `bytes` where it is. `classes_to`: bytes up to which a size class serves.
+  static bool resize(Ranges& ranges, void* block, std::size_t bytes, std::size_t classes_to) {
+    const std::size_t now = usable(ranges, block);
+    if (Lone::owns(block)) return bytes <= now && bytes >= now / 2;
+    if (bytes > kMost || (bytes <= classes_to && now > 2 * classes_to)) return false;
+    const Visit visit = Process::enter();
+    if (visit.again) return bytes <= now;
+    const bool resized = ranges.resize(block, bytes);
+    Process::leave(visit);
+    return resized;
+  }
+
+  static std::size_t usable(const Ranges& ranges, const void* block) {
+    return Lone::owns(block) ? Lone::usable(block) : ranges.usable(block);
+  }
+
+  // Clears a block. A large one goes back to the system and comes again when it is touched: a table that stays sparse
+  // never becomes resident.
+  static void* zero(void* block, std::size_t bytes) {
+    if (bytes < kZeroedBySystem || !Pages::decommit(block, bytes)) return std::memset(block, 0, bytes);
+    const std::size_t page = os::page_bytes();
+    const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + bytes;
+    const std::uintptr_t first = os::round_up(start, page), last = end & ~(page - 1);
+    std::memset(block, 0, first - start);
+    std::memset(reinterpret_cast<void*>(last), 0, end - last);
+    return block;
+  }
+
+ private:
+  // From here on untouched zero pages cost less than clearing.
+  static constexpr std::size_t kZeroedBySystem = std::size_t{1} << 20;
+};
+
+}  // namespace heapyard
