@@ -40,7 +40,10 @@ struct VirtualSpanMap {
   }
 
   // How many bytes to ask for where `bytes` at a multiple of `alignment`, a power of two, are wanted.
-  static std::size_t bytes_to_align(std::size_t bytes, std::size_t alignment) { return bytes + alignment - kAlignment; }
+  // At least one: a pointer just behind its block would be another block's.
+  static std::size_t bytes_to_align(std::size_t bytes, std::size_t alignment) {
+    return (bytes == 0 ? 1 : bytes) + alignment - kAlignment;
+  }
 
   // The aligned pointer into a block of that many.
   static void* align(void* block, std::size_t alignment) {

@@ -157,12 +157,12 @@ TEST(Abi, TheFamilyUnderItsOtherNameIsTheSameHeap) {
 
 TEST(Abi, ReportsSeeWhatIsMappedAndFree) {
   std::vector<void*> blocks;
-  for (int i = 0; i < 1000; ++i) blocks.push_back(malloc(3000));
+  for (int i = 0; i < 20'000; ++i) blocks.push_back(malloc(3000));
   const auto before = mallinfo2();
   for (void* block : blocks) free(block);
   const auto after = mallinfo2();
   EXPECT_EQ(before.arena, before.uordblks + before.fordblks);
-  EXPECT_GE(after.fordblks, before.fordblks + 1000 * 3000);
+  EXPECT_GE(after.fordblks, before.fordblks + 20'000 * 3000 / 10 * 9);  // the rest may be in a cache
   const int trimmed = malloc_trim(0);
   EXPECT_TRUE(trimmed == 0 || trimmed == 1);  // some give back at once and have nothing left to trim
   EXPECT_EQ(mallopt(M_MMAP_THRESHOLD, 1 << 20), 1);
@@ -179,7 +179,7 @@ TEST(Abi, NewAsksItsHandlerThenThrows) {
   EXPECT_THROW(static_cast<void>(operator new(opaque(kTooMuch))), std::bad_alloc);
   EXPECT_EQ(asked, 3);
   EXPECT_THROW(static_cast<void>(operator new[](opaque(kTooMuch))), std::bad_alloc);
-  EXPECT_THROW(static_cast<void>(operator new (opaque(kTooMuch), std::align_val_t{64})), std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(operator new(opaque(kTooMuch), std::align_val_t{64})), std::bad_alloc);
 }
 
 TEST(Abi, NothrowNewGivesNullEvenIfItsHandlerThrows) {
@@ -192,7 +192,7 @@ TEST(Abi, NothrowNewGivesNullEvenIfItsHandlerThrows) {
 
 TEST(Abi, EveryNewHasItsDelete) {
   operator delete(operator new(10));
-  operator delete (operator new(10), std::size_t{10});
+  operator delete(operator new(10), std::size_t{10});
   operator delete[](operator new[](10));
   operator delete[](operator new[](10), std::size_t{10});
   operator delete(operator new(10, std::nothrow), std::nothrow);
@@ -202,7 +202,7 @@ TEST(Abi, EveryNewHasItsDelete) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wide) % 256, 0u);
   operator delete(wide, kWide);
   operator delete[](operator new[](10, kWide), kWide);
-  operator delete (operator new(10, kWide), std::size_t{10}, kWide);
+  operator delete(operator new(10, kWide), std::size_t{10}, kWide);
   operator delete[](operator new[](10, kWide), std::size_t{10}, kWide);
   operator delete(operator new(10, kWide, std::nothrow), kWide, std::nothrow);
   operator delete[](operator new[](10, kWide, std::nothrow), kWide, std::nothrow);

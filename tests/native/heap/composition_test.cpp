@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -136,6 +137,26 @@ TYPED_TEST(Composition, EverySizeIsServedAlignedAndWritable) {
     }
     ASSERT_TRUE(filled(block, bytes));
     Heap::free(block);
+  }
+  this->check();
+}
+
+TYPED_TEST(Composition, AnAlignedBlockOfNoBytesIsABlockOfItsOwn) {
+  using Heap = HeapOf<TypeParam>;
+  for (std::size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+    std::vector<void*> blocks;
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 100; ++i) {
+        blocks.push_back(Heap::allocate_aligned(0, alignment));
+        blocks.push_back(Heap::allocate(alignment));
+      }
+      ASSERT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), blocks.size());
+      if (round == 1) {
+        for (void* block : blocks) Heap::free(block);
+        blocks.clear();
+      }
+    }
+    for (void* block : blocks) Heap::free(block);
   }
   this->check();
 }
