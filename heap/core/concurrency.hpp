@@ -2,6 +2,8 @@
 // explores its schedules (tests/native/heap/explorer.hpp).
 #pragma once
 
+#include <sys/single_threaded.h>
+
 #include <atomic>
 
 #include "heap/os/lock.hpp"
@@ -13,6 +15,8 @@ struct Concurrency {
   template <class T>
   using Atomic = std::atomic<T>;
   using Lock = os::Lock;
+  // Whether the process has one thread, for now.
+  static bool alone() { return __libc_single_threaded; }
 };
 
 }  // namespace heapyard::core

@@ -66,7 +66,7 @@ def test_a_library_without_a_fault_passes(label: str) -> None:
 
 
 HEAPS = [heap.name for heap in own_heaps()]
-WHOLLY = ("bfm", "bfm-single", "scalloc")
+WHOLLY = ("bfm", "bfm-single", "scalloc", "elfmalloc")
 
 
 @pytest.mark.parametrize("heap", HEAPS)
@@ -78,6 +78,14 @@ def test_our_heaps_pass_every_case(heap: str) -> None:
     assert not [f for f in found if f.verdict == "fail"]
     signals = next(f for f in found if f.case.name == "signals")
     assert not signals.said  # their handlers may allocate, which nobody demands
+
+
+@pytest.mark.parametrize(("heap", "most"), [("bfm", 60), ("scalloc", 50), ("elfmalloc", 58)])
+def test_our_fast_paths_stay_short(heap: str, most: int) -> None:
+    """Instructions of a malloc and its free together, the calls through the linkage table included: a call, a loop or a
+    spilled register on the hot path shows here. Room is left for another compiler's choices."""
+    found = run_case(case("latency/fast-path"), library(heap), "quick")
+    assert 20 < found.facts["pair_64"][0] <= most
 
 
 def test_our_longest_call_is_a_few_levels_of_a_tree() -> None:

@@ -91,7 +91,7 @@ class AllocationBuffer {
     const std::uint64_t own = buffer != nullptr ? buffer->id_.load(std::memory_order_relaxed) : 0;
     if (buffer != nullptr && owner == own) {
       if (buffer->hot_[span->in_class()] == span) return span->put_hot(block);
-      span->put_local(block);
+      span->put_local(block, Concurrency::alone());
     } else {
       // From here on the span may be anybody's, unless its owner is gone and we adopt it with our block still out.
       if (buffer != nullptr && closed(owner)) {

@@ -101,10 +101,14 @@ struct alignas(64) ListSpanOf {
   }
 
   // The owner frees into another one. seq_cst: the last two blocks may be freed by two threads at once, and one of
-  // them must see both.
-  void put_local(void* block) {
+  // them must see both. `alone`: the process has one thread.
+  void put_local(void* block, bool alone) {
     put_hot(block);
-    local_count.store(local_count.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+    const std::uint32_t count = local_count.load(std::memory_order_relaxed) + 1;
+    if (alone)
+      local_count.store(count, std::memory_order_relaxed);
+    else
+      local_count.store(count, std::memory_order_seq_cst);
   }
 
   // Any other thread frees.

@@ -257,6 +257,8 @@ struct Explored {
     T value_{};
   };
 
+  static bool alone() { return false; }
+
   class Lock {
    public:
     void lock() {
