@@ -30,13 +30,14 @@
 namespace heapyard {
 
 inline constexpr unsigned kScallocBackends = 64;  // stacks of a slot, at most: as many as processors are used
+inline constexpr unsigned kScallocColours = 32;   // lines of a page at which a span may begin: ours
 inline constexpr unsigned kScallocReuse = 80;     // percent of a span's blocks that must be free to reuse it
 
 // The published choices; a variant overrides one.
 struct ScallocDefaults {
   using Pages = os::SystemPages;
   using Classes = core::ScallocClasses<>;
-  using Spans = VirtualSpans<Pages, Classes::kVirtualSpan>;
+  using Spans = VirtualSpans<Pages, Classes::kVirtualSpan, kScallocColours>;
   using OnEmpty = EagerMadvise;
   using Cleanup = EagerCleanup;
   static constexpr unsigned kBackends = kScallocBackends;
@@ -53,7 +54,7 @@ struct ScallocParts {
   using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup>;
   using Front =
       std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
-  using Map = VirtualSpanMap<Classes>;
+  using Map = VirtualSpanMap<Classes, Spans>;
   using Large = LoneRanges<Pages>;
   static inline constinit Spans spans;
   static inline constinit Pool pool{spans};
@@ -73,6 +74,9 @@ struct ScallocWithOneBackend : ScallocDefaults {
 struct ScallocWithoutReuse : ScallocDefaults {
   static constexpr unsigned kReuse = 100;
 };
+struct ScallocUncoloured : ScallocDefaults {
+  using Spans = VirtualSpans<Pages, Classes::kVirtualSpan>;
+};
 struct ScallocLazy : ScallocDefaults {
   using Cleanup = LazyCleanup;
 };
@@ -82,6 +86,7 @@ struct ScallocLazyAsBuilt : ScallocDefaults {
 using ScallocNoMadvise = MaskHeap<ScallocParts<ScallocKeepsMemory>>;
 using ScallocOneBackend = MaskHeap<ScallocParts<ScallocWithOneBackend>>;
 using ScallocNoReuse = MaskHeap<ScallocParts<ScallocWithoutReuse>>;
+using ScallocOneColour = MaskHeap<ScallocParts<ScallocUncoloured>>;
 using ScallocLazyCleanup = MaskHeap<ScallocParts<ScallocLazy>>;
 using ScallocLazyCleanupAsBuilt = MaskHeap<ScallocParts<ScallocLazyAsBuilt>>;
 
@@ -92,7 +97,7 @@ struct ScallocPerCore : ScallocDefaults {
 template <std::size_t Bytes, bool Whole = false>
 struct ScallocSpansOf : ScallocDefaults {
   using Classes = core::ScallocClasses<Bytes, Whole>;
-  using Spans = VirtualSpans<Pages, Bytes>;
+  using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
 using ScallocClab = MaskHeap<ScallocParts<ScallocPerCore>>;
 using ScallocSmallSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{256} << 10>>>;

@@ -23,6 +23,7 @@ namespace scalloc {
 
 inline constexpr unsigned kFine = 16;  // the last class of fine steps
 inline constexpr std::size_t kHeader = 128;
+inline constexpr std::size_t kColouring = 4096;  // bytes by which a span may begin later
 
 constexpr std::size_t bytes_of(unsigned c) { return c <= kFine ? c * 16 : std::size_t{1} << (c - 8); }
 
@@ -36,7 +37,7 @@ constexpr SpanShape shape_of(unsigned c, std::size_t most) {
   }
   // 64 blocks up to 2 KiB, then as many as a mebibyte allows for, by halves.
   std::size_t blocks = c <= 19 ? 64 : c <= 21 ? 32 : c <= 24 ? 16 : std::size_t{1} << (28 - c);
-  while (blocks * bytes + kHeader > most) blocks /= 2;
+  while (blocks * bytes + kHeader + kColouring > most) blocks /= 2;
   const std::size_t span = ((blocks * bytes + kHeader) / kPage + 1) * kPage;
   return {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(span),
           c <= kFine + 1 ? 0 : c - kFine - 1};
@@ -45,9 +46,9 @@ constexpr SpanShape shape_of(unsigned c, std::size_t most) {
 // A real span that fills its virtual span: as many blocks as fit, and as a span can count.
 constexpr SpanShape whole_shape_of(unsigned c, std::size_t span) {
   constexpr std::size_t kMostBlocks = 0xffff;
-  const std::size_t bytes = bytes_of(c), fit = (span - kHeader) / bytes;
+  const std::size_t bytes = bytes_of(c), fit = (span - kHeader - kColouring) / bytes;
   return {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(fit < kMostBlocks ? fit : kMostBlocks),
-          static_cast<std::uint32_t>(span), 0};
+          static_cast<std::uint32_t>(span - kColouring), 0};
 }
 
 }  // namespace scalloc

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "heap/core/tagged_stack.hpp"
 #include "heap/os/pages.hpp"
@@ -39,7 +40,7 @@ class SpanPool {
     if (span == nullptr) span = static_cast<Span*>(spans_.allocate());
     if (span == nullptr || spans_.commit(span, Classes::kShapes[c].span)) return span;
     // With a first page that cannot be had there is no link: then address space is lost, no memory.
-    if (spans_.commit(span, os::page_bytes())) stacks_[0][thread % backends()].spans.push(span);
+    if (spans_.commit(span, sizeof(Span))) stacks_[0][thread % backends()].spans.push(span);
     return nullptr;
   }
 
@@ -69,8 +70,10 @@ class SpanPool {
 
   void give_back(Span* span) {
     const std::size_t page = os::page_bytes();
-    const std::size_t bytes = os::round_up(Classes::kShapes[span->in_class()].span, page);
-    if (bytes > page) spans_.give_back(reinterpret_cast<char*>(span) + page, bytes - page);
+    const auto start = reinterpret_cast<std::uintptr_t>(span);
+    const std::uintptr_t first = (start & ~(page - 1)) + page;
+    const std::uintptr_t end = os::round_up(start + Classes::kShapes[span->in_class()].span, page);
+    if (end > first) spans_.give_back(reinterpret_cast<void*>(first), end - first);
   }
 
   // Own stack first, own slot first, then smaller ones.

@@ -15,14 +15,18 @@
 #include <cstdint>
 
 #include "heap/os/notice.hpp"
+#include "heap/os/pages.hpp"
 
 namespace heapyard {
 
-// Bytes: of a span. Most: bytes to reserve where the system grants them.
-template <class Pages, std::size_t Bytes = std::size_t{2} << 20, std::size_t Most = std::size_t{32} << 40>
+// Bytes: of a span. Colours: places at which a span may begin, kColour apart, each span its own by its address; a
+// power of two. What begins at multiples of 2 MiB meets in the same few lines of every cache. Most: bytes to reserve
+// where the system grants them.
+template <class Pages, std::size_t Bytes = std::size_t{2} << 20, unsigned Colours = 1,
+          std::size_t Most = std::size_t{32} << 40>
 class VirtualSpans {
  public:
-  static constexpr std::size_t kSpan = Bytes;
+  static constexpr std::size_t kSpan = Bytes, kColour = 128, kColouring = (Colours - 1) * kColour;
   static constexpr std::size_t kLeast = std::size_t{64} << 20;
 
   constexpr VirtualSpans() = default;
@@ -56,13 +60,23 @@ class VirtualSpans {
   // Zeroed unless it was used before, to be committed; null when there are none left.
   void* allocate() {
     const std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
-    if (at < bytes_) return reinterpret_cast<void*>(start_ + at);
+    if (at < bytes_) return reinterpret_cast<void*>(begin_of(start_ + at));
     cut_.fetch_sub(kSpan, std::memory_order_relaxed);
     return nullptr;
   }
 
+  // Where the span begins that `inside` is an address of.
+  static std::uintptr_t begin_of(std::uintptr_t inside) {
+    constexpr std::uintptr_t kMask = kSpan - 1;
+    return (inside & ~kMask) + (inside / (kSpan / kColour) & kColouring);
+  }
+
   // Before [memory, memory + bytes) of a span is touched; false when the system has no memory for it.
-  bool commit(void* memory, std::size_t bytes) { return !charged_ || Pages::commit(memory, bytes); }
+  bool commit(void* memory, std::size_t bytes) {
+    if (!charged_) return true;
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(memory), in_page = at & (os::page_bytes() - 1);
+    return Pages::commit(reinterpret_cast<void*>(at - in_page), in_page + bytes);
+  }
 
   // The memory goes back, to be committed again before it is touched. Bounds are pages.
   void give_back(void* memory, std::size_t bytes) {

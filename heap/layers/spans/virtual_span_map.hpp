@@ -14,14 +14,13 @@
 
 namespace heapyard {
 
-template <class ClassesT>
+template <class ClassesT, class Spans>
 struct VirtualSpanMap {
   using Classes = ClassesT;
   using Span = ListSpan;
 
   static Span* of(const void* block) {
-    constexpr std::uintptr_t kMask = Classes::kVirtualSpan - 1;
-    return reinterpret_cast<Span*>(reinterpret_cast<std::uintptr_t>(block) & ~kMask);
+    return reinterpret_cast<Span*>(Spans::begin_of(reinterpret_cast<std::uintptr_t>(block)));
   }
 
   // Where the block begins that the pointer was cut out of.
@@ -52,11 +51,10 @@ struct VirtualSpanMap {
   }
 
   // Of real spans; blocks on the lists of hot ones count as in use. O(virtual spans).
-  template <class Spans>
   static HeapUsage usage(const Spans& spans) {
     HeapUsage sum{};
     for (std::size_t at = 0; at < spans.cut(); at += Classes::kVirtualSpan) {
-      auto* span = reinterpret_cast<Span*>(spans.start() + at);
+      auto* span = reinterpret_cast<Span*>(Spans::begin_of(spans.start() + at));
       const auto& shape = Classes::kShapes[span->in_class()];
       const std::uint32_t state = span->sample();
       sum.mapped += shape.span;

@@ -34,14 +34,14 @@ using Several = BfmPartsNoCache<BfmSteps, 8, ScarcePages>;
 template <class Choices>
 struct Scarce : Choices {
   using Pages = ScarcePages;
-  using Spans = VirtualSpans<ScarcePages, Choices::Classes::kVirtualSpan, std::size_t{1} << 30>;
+  using Spans = VirtualSpans<ScarcePages, Choices::Classes::kVirtualSpan, kScallocColours, std::size_t{1} << 30>;
 };
 using Spans = ScallocParts<Scarce<ScallocDefaults>>;
 using PerCore = ScallocParts<Scarce<ScallocPerCore>>;
 using Lazy = ScallocParts<Scarce<ScallocLazy>>;
 using SmallSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{256} << 10>>>;
 using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true>>>;
-using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, std::size_t{1} << 30>;
+using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
 // Another number of backends: heaps whose front ends are of one type would share what a thread holds.
