@@ -40,6 +40,8 @@ struct ScallocDefaults {
   using Spans = VirtualSpans<Pages, Classes::kVirtualSpan, kScallocColours>;
   using OnEmpty = EagerMadvise;
   using Cleanup = EagerCleanup;
+  template <class Span>
+  using Reusable = ReusableDeque<Span>;
   static constexpr unsigned kBackends = kScallocBackends;
   static constexpr unsigned kReuse = kScallocReuse;
   static constexpr bool kPerCore = false;
@@ -51,7 +53,8 @@ struct ScallocParts {
   using Classes = typename Choices::Classes;
   using Spans = typename Choices::Spans;
   using Pool = SpanPool<Classes, ListSpan, Spans, typename Choices::OnEmpty, Choices::kBackends>;
-  using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup>;
+  using Buffer =
+      AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable>;
   using Front =
       std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
   using Map = VirtualSpanMap<Classes, Spans>;
@@ -90,7 +93,11 @@ using ScallocOneColour = MaskHeap<ScallocParts<ScallocUncoloured>>;
 using ScallocLazyCleanup = MaskHeap<ScallocParts<ScallocLazy>>;
 using ScallocLazyCleanupAsBuilt = MaskHeap<ScallocParts<ScallocLazyAsBuilt>>;
 
-// The other front end, and other virtual spans.
+// The other list, the other front end, and other virtual spans.
+struct ScallocWithStacks : ScallocDefaults {
+  template <class Span>
+  using Reusable = ReusableStack<Span>;
+};
 struct ScallocPerCore : ScallocDefaults {
   static constexpr bool kPerCore = true;
 };
@@ -99,6 +106,7 @@ struct ScallocSpansOf : ScallocDefaults {
   using Classes = core::ScallocClasses<Bytes, Whole>;
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
+using ScallocStack = MaskHeap<ScallocParts<ScallocWithStacks>>;
 using ScallocClab = MaskHeap<ScallocParts<ScallocPerCore>>;
 using ScallocSmallSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{256} << 10>>>;
 using ScallocLargeSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{8} << 20>>>;

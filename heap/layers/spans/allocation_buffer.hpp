@@ -5,17 +5,15 @@
 // them (EagerCleanup), those with more free blocks than the threshold become reusable. Spans of buffers that were
 // closed are adopted by who frees into them. Cost: constant apart from retries, but for a new span what the pool
 // takes. Threads: one at a time, except for the lists, which have a lock each. Lock order: a list's lock alone.
-//
-// INVARIANT: REUSE in a span's epoch says that it is on the list of its owner, unless DROPPED says that it was.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "heap/core/concurrency.hpp"
-#include "heap/core/ring.hpp"
 #include "heap/core/tagged_stack.hpp"
 #include "heap/layers/spans/list_span.hpp"
+#include "heap/layers/spans/reusable_spans.hpp"
 
 namespace heapyard {
 
@@ -33,7 +31,8 @@ struct CleanupAsBuilt {
 };
 
 // Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty.
-template <class ClassesT, class PoolT, unsigned Percent = 80, class Cleanup = EagerCleanup>
+template <class ClassesT, class PoolT, unsigned Percent = 80, class Cleanup = EagerCleanup,
+          template <class> class ListsT = ReusableDeque>
 class AllocationBuffer {
   static_assert(Cleanup::kInFree || Percent < 100, "an empty span would never be listed");
 
@@ -41,6 +40,7 @@ class AllocationBuffer {
   using Classes = ClassesT;
   using Pool = PoolT;
   using Span = typename Pool::Span;  // a ListSpanOf<Concurrency>
+  using Lists = ListsT<Span>;
   using Concurrency = typename Span::Concurrency;
   template <class T>
   using Atomic = typename Concurrency::template Atomic<T>;
@@ -120,8 +120,7 @@ class AllocationBuffer {
     number_ = number;
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
       hot_[c] = &no_span_;
-      const os::Locked locked(reusable_[c].lock);
-      reusable_[c].owner = id;
+      reusable_[c].open(id);
     }
     id_.store(id, std::memory_order_release);
   }
@@ -129,17 +128,7 @@ class AllocationBuffer {
   // Hot and listed spans float, entirely free ones go to the pool; the others are adopted by who frees into them.
   void close(Pool& pool) {
     for (unsigned c = 1; c < Classes::kClasses; ++c) {
-      auto& reusable = reusable_[c];
-      reusable.lock.lock();
-      reusable.owner = 0;  // nothing is listed from here on
-      while (Span* span = reusable.spans.front()) {
-        reusable.spans.remove(span);
-        span->unmark_reuse(span->sample());
-        reusable.lock.unlock();
-        settle(pool, span, number_);
-        reusable.lock.lock();
-      }
-      reusable.lock.unlock();
+      reusable_[c].close([&](Span* span) { settle(pool, span, number_); });
       if (hot_[c] != &no_span_) {
         Span* span = hot_[c];
         hot_[c] = &no_span_;
@@ -154,13 +143,13 @@ class AllocationBuffer {
 
   // Every list is held across a fork.
   void fork_prepare() {
-    for (auto& list : reusable_) list.lock.lock();
+    for (auto& list : reusable_) list.fork_prepare();
   }
   void fork_parent() {
-    for (auto& list : reusable_) list.lock.unlock();
+    for (auto& list : reusable_) list.fork_parent();
   }
   void fork_child() {
-    for (auto& list : reusable_) list.lock.reset();
+    for (auto& list : reusable_) list.fork_child();
   }
 
   Atomic<AllocationBuffer*> link{nullptr};  // of a stack of buffers without a thread
@@ -171,40 +160,20 @@ class AllocationBuffer {
 
   // A span for the hot slot, its remote blocks taken.
   Span* next_span(Pool& pool, unsigned c) {
-    Span* span = nullptr;
-    {
-      auto& reusable = reusable_[c];
-      const os::Locked locked(reusable.lock);
-      if constexpr (!Cleanup::kInFree) drain(pool, reusable.spans, c);
-      if (Span* front = reusable.spans.front()) {
-        span = front->prev;  // listed first
-        reusable.spans.remove(span);
-        span->mark_hot();
-      }
+    if constexpr (!Cleanup::kInFree) {
+      const std::uint32_t all = Classes::kShapes[c].blocks;
+      reusable_[c].drain(all, Cleanup::kDrops, [&](Span* empty) { pool.put(empty, number_); });
     }
+    const std::uint64_t id = id_.load(std::memory_order_relaxed);
+    Span* span = reusable_[c].take(id, [&](Span* other) { settle(pool, other, number_); });
     if (span == nullptr) {
       span = pool.get(c, number_);
       if (span == nullptr) return nullptr;
       span->mark_hot();
-      span->init(c, Classes::kShapes[c].blocks, id_.load(std::memory_order_relaxed));
+      span->init(c, Classes::kShapes[c].blocks, id);
     }
     span->take_remote();
     return span;
-  }
-
-  // The lazy variants' search for empty spans. Under the list's lock. O(spans listed).
-  void drain(Pool& pool, core::Ring<Span>& spans, unsigned c) {
-    Span* const last = spans.front() != nullptr ? spans.front()->prev : nullptr;
-    for (Span *span = spans.front(), *next; span != nullptr; span = next) {
-      next = span == last ? nullptr : span->next;
-      const std::uint32_t seen = span->sample();
-      if (span->free_blocks() == Classes::kShapes[c].blocks && span->mark_full(seen)) {
-        spans.remove(span);
-        pool.put(span, number_);
-      } else if (Cleanup::kDrops && span != last && span->mark_dropped(seen)) {
-        spans.remove(span);
-      }
-    }
   }
 
   static bool closed(std::uint64_t owner) {
@@ -223,30 +192,23 @@ class AllocationBuffer {
       const std::uint64_t owner = span->owner.load(std::memory_order_acquire);
       const std::uint32_t all = Classes::kShapes[c].blocks, free = span->free_blocks();
       auto* of = core::Tagged(owner).template pointer<AllocationBuffer>();
-      const bool listed = (seen & Span::kReuse) && !(seen & Span::kDropped);
-      if (free == all && (Cleanup::kInFree || (seen & Span::kDropped) || closing(owner, of, c))) {
-        if (listed ? unlist(span, seen, owner, of, c) : span->mark_full(seen)) return pool.put(span, number);
+      const bool looks = Cleanup::kInFree || (seen & Span::kDropped) || closing(owner, of, c);
+      if ((seen & Span::kReuse) && !(seen & Span::kDropped)) {
+        if (!Lists::kRemoves || free != all || !looks) return;
+        if (of != nullptr && of->reusable_[c].remove(span, seen, owner)) return pool.put(span, number);
+      } else if (free == all && looks) {
+        if (span->mark_full(seen)) return pool.put(span, number);
       } else {
         if (free <= threshold(c) || (seen & Span::kReuse) || closed(owner)) return;
-        const os::Locked locked(of->reusable_[c].lock);
-        if (of->reusable_[c].owner != owner) return;  // closes just now, and looks itself
-        if (span->mark_reuse(seen)) return of->reusable_[c].spans.push_front(span);
+        const auto again = [&](Span* other) { settle(pool, other, number); };
+        if (of->reusable_[c].add(span, seen, owner, again)) return;
       }
     }
   }
 
   // Whether the owner no longer looks for empty spans of this class itself.
   static bool closing(std::uint64_t owner, const AllocationBuffer* of, unsigned c) {
-    return closed(owner) || of->reusable_[c].owner.load(std::memory_order_relaxed) != owner;
-  }
-
-  // Whether a listed span was taken off its list for good.
-  static bool unlist(Span* span, std::uint32_t seen, std::uint64_t owner, AllocationBuffer* of, unsigned c) {
-    if (of == nullptr) return false;
-    const os::Locked locked(of->reusable_[c].lock);
-    if (of->reusable_[c].owner != owner || !span->mark_full(seen)) return false;
-    of->reusable_[c].spans.remove(span);
-    return true;
+    return closed(owner) || of->reusable_[c].closing(owner);
   }
 
   static Span no_span_;  // of nobody: no blocks
@@ -254,18 +216,14 @@ class AllocationBuffer {
   Span* hot_[Classes::kClasses] = {};
   Atomic<std::uint64_t> id_{0};  // core::Tagged of this buffer while it is open; else 0
   unsigned number_ = 0;
-  struct Reusable {
-    typename Concurrency::Lock lock;
-    Atomic<std::uint64_t> owner{0};  // written under the lock
-    core::Ring<Span> spans;
-  } reusable_[Classes::kClasses];
+  Lists reusable_[Classes::kClasses];
 };
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup>
-constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup>::no_span_{};
+template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists>
+constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::no_span_{};
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup>
-constinit AllocationBuffer<Classes, Pool, Percent, Cleanup> AllocationBuffer<Classes, Pool, Percent, Cleanup>::nobody{
-    &no_span_};
+template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists>
+constinit AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>
+    AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::nobody{&no_span_};
 
 }  // namespace heapyard

@@ -38,6 +38,7 @@ struct Scarce : Choices {
 };
 using Spans = ScallocParts<Scarce<ScallocDefaults>>;
 using PerCore = ScallocParts<Scarce<ScallocPerCore>>;
+using Stacks = ScallocParts<Scarce<ScallocWithStacks>>;
 using Lazy = ScallocParts<Scarce<ScallocLazy>>;
 using SmallSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{256} << 10>>>;
 using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true>>>;
@@ -108,7 +109,7 @@ class Composition : public testing::Test {
   }
 };
 using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
-                                    Elf, ElfOwn, Mixed>;
+                                    Elf, ElfOwn, Mixed, Stacks>;
 // As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>
@@ -116,6 +117,7 @@ struct Names {
     if (std::is_same_v<Parts, Full>) return "Bfm";
     if (std::is_same_v<Parts, Spans>) return "Scalloc";
     if (std::is_same_v<Parts, PerCore>) return "ScallocPerCore";
+    if (std::is_same_v<Parts, Stacks>) return "ScallocStack";
     if (std::is_same_v<Parts, Elf>) return "Elfmalloc";
     return "Variant" + std::to_string(at);
   }

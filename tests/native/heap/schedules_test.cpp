@@ -193,7 +193,7 @@ struct SmallClasses {
   static constexpr std::array<core::SpanShape, 2> kShapes = {{{0, 0, 0, 0}, {16, 3, 256, 0}}};
 };
 
-template <class Fault>
+template <class Fault, template <class> class Lists = ReusableDeque>
 struct SpansOf {
   using Span = ListSpanOf<Explored<Fault>>;
   struct alignas(256) Memory {
@@ -223,7 +223,7 @@ struct SpansOf {
     }
     std::size_t spans_out() const { return static_cast<std::size_t>(std::ranges::count(out, true)); }
   };
-  using Buffer = AllocationBuffer<SmallClasses, Pool, 40>;
+  using Buffer = AllocationBuffer<SmallClasses, Pool, 40, EagerCleanup, Lists>;
 
   struct State {
     Pool pool;
@@ -325,6 +325,13 @@ TEST(Schedules, TheLastBlocksOfASpanBringItToThePoolOnce) { expect_right(SpansOf
 TEST(Schedules, ASpanMayFloatWhileItsBlocksComeBack) { expect_right(SpansOf<Faultless>::floating()); }
 TEST(Schedules, ASpanWhoseOwnerEndsIsNotLost) { expect_right(SpansOf<Faultless>::ending()); }
 TEST(Schedules, ASpanMayBeUsedAnewWhileSomeoneStillThinksAboutIt) { expect_right(SpansOf<Faultless>::used_anew()); }
+TEST(Schedules, ASpanMayFloatOntoALockFreeStack) { expect_right(SpansOf<Faultless, ReusableStack>::floating()); }
+TEST(Schedules, ASpanOnALockFreeStackIsNotLostWhenItsOwnerEnds) {
+  expect_right(SpansOf<Faultless, ReusableStack>::ending());
+}
+TEST(Schedules, ALockFreeStackOfSpansThatLosesUpdatesIsCaught) {
+  expect_caught(SpansOf<LosesUpdates, ReusableStack>::ending());
+}
 TEST(Schedules, RemoteStacksThatLoseUpdatesAreCaught) { expect_caught(SpansOf<LosesUpdates>::last_blocks()); }
 TEST(Schedules, SpansWithoutEpochsAreCaught) { expect_caught(SpansOf<ForgetsEpochs>::used_anew()); }
 
