@@ -3,6 +3,7 @@
 // Cost: a search of the environment; a system call if asked. Allocates nothing; for use before main.
 #pragma once
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,7 +41,7 @@ inline void notice(const char* before, std::size_t mebibytes, const char* after)
   add(" MiB");
   add(after);
   add("\n");
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, length);
+  syscall(SYS_write, STDERR_FILENO, line, length);  // write() may throw, says its declaration: for cancellation
 }
 
 }  // namespace heapyard::os

@@ -76,7 +76,7 @@ struct Composed<Parts> {
 // Bytes that may count as in use after every thread has ended: a cache holds a few blocks of each class, a buffer that
 // outlives its threads some hot spans.
 template <class Parts>
-inline constexpr std::size_t kHeldBack = std::is_same_v<Parts, PerCore> ? 2'000'000
+inline constexpr std::size_t kHeldBack = std::is_same_v<Parts, PerCore> ? 4'000'000
                                          : std::is_same_v<Parts, Elf>   ? 1'000'000
                                                                         : 200'000;
 
