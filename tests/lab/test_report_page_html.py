@@ -7,7 +7,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from simulated import curve, simulate
 
@@ -39,6 +39,7 @@ def test_names_of_crowded_points_cover_neither_each_other_nor_a_point(count: int
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 250), st.floats(0, 330)), max_size=15))
+@example([(97.0, 0.0), (98.984375, 8.0)])
 def test_names_stay_inside(points: list[tuple[float, float]]) -> None:
     sizes = [(90.0, 15.0)] * len(points)
     centres = place_labels(points, sizes, (250, 330))

@@ -37,6 +37,8 @@ def place_labels(
                 best, least = centre, covered + cost
             if covered == 0:
                 break
+        # Where every free place reaches over the edge a little, the least covered one is moved inside.
+        best = (_within(best[0], width, area[0]), _within(best[1], height, area[1]))
         centres[i] = best
         taken.append(_box(best, width, height))
     return centres
@@ -56,6 +58,10 @@ def _candidates(
             centre = (x + across * (gap + width / 2), y + down * (gap + height / 2))
             places.append((ring + abs(down) / 2 + (across < 0) / 8, centre))
         yield from sorted(places)
+
+
+def _within(centre: float, length: float, whole: float) -> float:
+    return min(max(centre, length / 2), whole - length / 2) if length <= whole else centre
 
 
 def _box(centre: tuple[float, float], width: float, height: float) -> Box:
