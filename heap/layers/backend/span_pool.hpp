@@ -63,6 +63,11 @@ class SpanPool {
     }
   }
 
+  // Its stacks need nothing; a source of spans with a lock does.
+  void fork_prepare() { spans_.fork_prepare(); }
+  void fork_parent() { spans_.fork_parent(); }
+  void fork_child() { spans_.fork_child(); }
+
  private:
   struct alignas(64) Stack {
     core::TaggedStack<Span, typename Span::Concurrency> spans;

@@ -69,11 +69,17 @@ class SlabHeap {
 
   void fork_prepare() {
     for_each([](Listed& listed) { listed.lock.lock(); });
+    small_.fork_prepare();
+    big_.fork_prepare();
   }
   void fork_parent() {
+    big_.fork_parent();
+    small_.fork_parent();
     for_each([](Listed& listed) { listed.lock.unlock(); });
   }
   void fork_child() {
+    big_.fork_child();
+    small_.fork_child();
     for_each([](Listed& listed) { listed.lock.reset(); });
   }
 

@@ -432,6 +432,23 @@ void fork_while_threads_start() {
 TEST(FirstVisit, MayBeInterruptedByAForkUnderAPrefixHeap) { fork_while_threads_start<NewPrefix>(); }
 TEST(FirstVisit, MayBeInterruptedByAForkUnderAMaskHeap) { fork_while_threads_start<NewMask>(); }
 
+TEST(Elfmalloc, AForkHoldsThePagesLockToo) {
+  ScarcePages::left = SIZE_MAX;
+  using Heap = MaskHeap<Elf>;
+  Heap::free(Heap::allocate(10));
+  std::atomic<bool> got{false};
+  Elf::front.fork_prepare();
+  std::thread other([&] {
+    Elf::small_groups.allocate();
+    got = true;
+  });
+  usleep(20'000);  // too short a wait could only hide a fault
+  EXPECT_FALSE(got);
+  Elf::front.fork_parent();
+  other.join();
+  EXPECT_TRUE(got);
+}
+
 TEST(LoneMapping, BlocksOfAnyAlignmentFindTheirMapping) {
   using Lone = LoneMapping<ScarcePages>;
   for (std::size_t alignment = 1; alignment <= 1u << 20; alignment *= 2) {
