@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from heapyard.catalog.own_heaps import own_heaps
-from heapyard.execute.check_cases import all_cases, run_case
+from heapyard.execute.check_cases import all_cases, chosen_cases, run_case
 from heapyard.model import places
 from heapyard.model.allocator import Allocator
 from heapyard.model.check import CheckCase, Found, ReportCard
@@ -190,3 +191,14 @@ def test_the_longest_calls_are_drawn_and_their_growth_is_named(tmp_path: Path) -
     write_calls(tmp_path / "calls.svg", [drawn])
     text = (tmp_path / "calls.svg").read_text()
     assert text.startswith("<svg") and text.count("slow") >= 1 and "blocks in the heap" in text
+
+
+@pytest.mark.parametrize("heap", [h for h in own_heaps() if h.gives_up], ids=lambda heap: heap.name)
+def test_an_ablation_shows_what_it_gives_up(heap):
+    """Were the case to pass, the declaration in heap/CMakeLists.txt would be stale."""
+    for label in heap.gives_up:
+        [case] = chosen_cases((label,))
+        found = run_case(case, heap, "usual")
+        assert found.verdict == "note" and "gives up" in found.said
+        undeclared = run_case(case, replace(heap, gives_up=()), "usual")
+        assert undeclared.verdict == "fail"

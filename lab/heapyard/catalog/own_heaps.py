@@ -18,8 +18,9 @@ def own_heaps() -> list[Allocator]:
     return [_heap(**entry) for entry in listed]
 
 
-def _heap(name: str, title: str, version: str) -> Allocator:
+def _heap(name: str, title: str, version: str, gives_up: list[str] | None = None) -> Allocator:
     library = places.native(f"lib{name}.so")
     # Those of the literature are raced when they are named: nobody asks whether a service should run on one.
-    heap = Allocator(name, title, version, library.resolve(), provenance="built from heap/", usual=False)
+    heap = Allocator(name, title, version, library.resolve(), provenance="built from heap/", usual=False,
+                     gives_up=tuple(gives_up or ()))
     return heap if library.exists() else replace(heap, library=None, status="unavailable", reason="not built")

@@ -33,6 +33,7 @@ class Allocator:
     status: Status = "installed"
     reason: str = ""  # why it is not installed, and what would help
     usual: bool = True  # whether a comparison that names no allocators takes it
+    gives_up: tuple[str, ...] = ()  # cases of `heapyard check` that an ablation fails by what it leaves out
 
     @property
     def base(self) -> str:
