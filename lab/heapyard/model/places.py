@@ -48,6 +48,11 @@ def results() -> Path:
     return Path(data) / "heapyard" / "results"
 
 
+def profiles() -> Path:
+    """One folder per profile: `profiles` beside the experiments' folder."""
+    return results().parent / "profiles" if not os.environ.get("HEAPYARD_RESULTS") else results() / "profiles"
+
+
 def user_catalog() -> Path:
     """The user's own allocators and programs, one TOML file."""
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")

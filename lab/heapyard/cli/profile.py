@@ -1,0 +1,107 @@
+"""`heapyard profile`: memory of every call chain over time."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import click
+
+from ..model.errors import UsageError
+
+# name -> (module, help line)
+PARTS = {
+    "show": ("heapyard.cli.profile_show", "Who owned the memory of a profile, at its peak, at its end or at an instant."),
+    "diff": ("heapyard.cli.profile_diff", "What changed between two profiles, or between two instants of one."),
+    "export": ("heapyard.cli.profile_export", "Write a profile for pprof, Perfetto, speedscope, heaptrack, massif."),
+    "list": ("heapyard.cli.profile_list", "List the profiles on this machine."),
+}
+
+
+class _ProfileGroup(click.Group):
+    """`profile -- COMMAND` runs a command; `profile show` and the like deal with what was recorded."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(PARTS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return importlib.import_module(PARTS[cmd_name][0]).command if cmd_name in PARTS else None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["command"] = None
+        if "--" in args and (not args or args[0] not in PARTS):
+            at = args.index("--")
+            ctx.meta["command"], args = tuple(args[at + 1 :]), args[:at]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in PARTS:
+            raise UsageError(f"'{args[0]}' is no part of profile", remedy="The command to profile goes after --.")
+        return super().resolve_command(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[OPTIONS] -- COMMAND [ARGUMENT]...")
+        formatter.write_usage(ctx.command_path, f"[{'|'.join(PARTS)}] ...", prefix="       ")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Parts"):
+            formatter.write_dl([(name, line) for name, (_, line) in PARTS.items()])
+
+
+class _Size(click.ParamType):
+    """`64K`, `1M`, `2G` or a number of bytes."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip().upper().removesuffix("IB").removesuffix("B")
+        factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+        try:
+            return int(float(text.rstrip("KMG")) * factor)
+        except ValueError:
+            self.fail(f"'{value}' is not a size; write for example 64K or 256M", param, ctx)
+
+
+@click.command(cls=_ProfileGroup, invoke_without_command=True)
+@click.option("--mode", type=click.Choice(["sampled", "exact"]), default="sampled", show_default=True,
+              help="Sample by bytes, or record every allocation and free.")
+@click.option("--interval", type=_Size(), default="64K", show_default=True, metavar="SIZE",
+              help="Mean bytes between two samples; rounded up to a power of two.")
+@click.option("--allocator", metavar="NAME", help="Run the command under this allocator of the catalog.")
+@click.option("--depth", type=click.IntRange(1, 256), default=128, show_default=True, metavar="N",
+              help="Frames of a call chain at most.")
+@click.option("--limit", type=_Size(), default="256M", show_default=True, metavar="SIZE", help="Size of a trace at most.")
+@click.option("--never-step", is_flag=True, help="Exact: let the program wait rather than come down to sampling.")
+@click.option("-o", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the main trace there.")
+@click.option("--no-html", is_flag=True, help="Write no page.")
+@click.option("--json", "json_", is_flag=True, help="Print the summary as JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context, mode: str, interval: int, allocator: str | None, depth: int, limit: int, never_step: bool,
+    file: Path | None, no_html: bool, json_: bool,
+) -> int:
+    """Memory of every call chain over time, of any program under any allocator.
+
+    Every process that the command starts is traced, each into a file of its own. The trace of a program that crashes
+    or is killed is complete.
+
+    \b
+    Examples:
+      heapyard profile -- ./server --selftest
+      heapyard profile --mode exact -- jq . data.json
+      heapyard profile show --top 20
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    words = ctx.meta["command"]
+    if not words:
+        raise UsageError("say what to profile", remedy="The command goes after --, as in: heapyard profile -- ./prog")
+    if limit < 1 << 16:
+        raise UsageError("--limit must be at least 64K")
+    if not 2 <= interval <= 1 << 40:
+        raise UsageError("--interval must be between 2 bytes and 1024 GiB")
+    from .profile_run import profile
+
+    return profile(words, mode, 1 << (interval - 1).bit_length(), allocator, depth, limit, never_step, file, no_html, json_)

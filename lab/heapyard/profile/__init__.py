@@ -1,0 +1,1 @@
+"""Profiles: memory of every call chain over time, from the traces that the native collector writes."""

@@ -1,0 +1,130 @@
+"""Call chains as people read them: functions instead of addresses, wrappers of malloc left out, errors beside estimates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .symbols import Frame
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .trace import Snapshot, Trace
+
+# What stands between a program's own code and malloc, and says nothing of who wanted the memory.
+_WRAPPERS = re.compile(
+    r"^(operator new|std::__new_allocator|__gnu_cxx::new_allocator|std::allocator|std::allocator_traits|std::__allocator"
+    r"|std::__detail::_Hashtable_alloc|std::__allocate_guarded|std::_Vector_base<.*>::_M_allocate|__gnu_cxx::__alloc_traits"
+    r"|alloc::alloc::|alloc::raw_vec::|<alloc::alloc::Global|__rust_alloc|__rdl_alloc|__rust_realloc|__rdl_realloc"
+    r"|PyMem_|PyObject_Malloc|PyObject_Realloc|PyObject_Calloc|_PyMem_|_PyObject_Malloc"
+    r"|g_malloc|g_realloc|xmalloc|xrealloc|xcalloc)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainMemory:
+    """What one chain owns at an instant. `error`: half of a 95 % interval, bytes; 0 when every event was recorded."""
+
+    node: int
+    bytes: int
+    blocks: int
+    error: float
+
+
+class Naming:
+    """Frames of a trace's nodes. Symbols are looked up once, when first asked for."""
+
+    def __init__(self, trace: Trace, frames: Mapping[tuple[int, int], list[Frame]]):
+        self._parents = trace.parent.tolist()
+        self._places = list(zip(trace.module.tolist(), trace.offset.tolist(), strict=True))
+        self._frames = frames
+
+    def frames(self, node: int) -> list[Frame]:
+        """The node's own frames: innermost inlined function first."""
+        return self._frames[self._places[node]]
+
+    def chain(self, node: int) -> Iterator[Frame]:
+        """From the function that allocated outwards. O(depth)."""
+        while node != 0:
+            yield from self.frames(node)
+            node = self._parents[node]
+
+    def telling(self, node: int) -> list[Frame]:
+        """The same without malloc's wrappers at its inner end; never empty."""
+        frames = list(self.chain(node))
+        first = next((i for i, frame in enumerate(frames) if not _WRAPPERS.match(frame.function)), 0)
+        return frames[first:]
+
+
+def short(function: str, width: int = 0) -> str:
+    """A function's name without template arguments and parameters, at most `width` characters if one is given."""
+    kept, depth = [], 0
+    name = function.replace("operator<", "operator\0").replace("operator()", "operator\1").replace("->", "\2")
+    for char in name:
+        if char in "<(" :
+            depth += 1
+        if depth == 0:
+            kept.append(char)
+        if char in ">)":
+            depth -= 1
+    text = "".join(kept).replace("\0", "<").replace("\1", "()").replace("\2", "->").strip()
+    text = re.sub(r"::h[0-9a-f]{16}$", "", text) or function
+    for end in (" const", " [clone .cold]", " [clone .isra.0]"):
+        text = text.removesuffix(end)
+    if width and len(text) > width:
+        text = "…" + text[-(width - 1) :]
+    return text
+
+
+def errors_of(interval: float, sizes: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Half-widths of 95 % intervals of estimated bytes. O(chains).
+
+    A block of z bytes is sampled with probability p = 1 - exp(-(z+1)/R) and counts z/p; `blocks` of them, seen or not, give a
+    variance of blocks z^2 (1-p)/p (Horvitz and Thompson 1952). Sizes within a chain are taken as their mean.
+    """
+    import numpy as np
+
+    if interval == 0:
+        return np.zeros(len(sizes))
+    count = np.maximum(blocks, 1e-9)
+    mean = sizes / count
+    p = -np.expm1(-(mean + 1) / interval)
+    return 1.959964 * np.sqrt(count * mean**2 * (1 - p) / p)
+
+
+def owners(trace: Trace, snapshot: Snapshot) -> list[ChainMemory]:
+    """Every chain of an instant, the largest first."""
+    import numpy as np
+
+    interval = trace.interval
+    errors = errors_of(interval, snapshot.bytes.astype(float), snapshot.blocks.astype(float))
+    order = np.argsort(-snapshot.bytes, kind="stable")
+    return [
+        ChainMemory(int(snapshot.nodes[i]), int(snapshot.bytes[i]), int(snapshot.blocks[i]), float(errors[i])) for i in order
+    ]
+
+
+def total_error(found: Sequence[ChainMemory]) -> float:
+    """Half of the 95 % interval of a sum over chains: chains are sampled independently."""
+    return sum(c.error**2 for c in found) ** 0.5
+
+
+def differences(before: Trace, after: Trace, then: Snapshot, now: Snapshot, naming: tuple[Naming, Naming]) -> list[
+    tuple[tuple[str, ...], int, int, float]
+]:
+    """(functions outermost first, bytes then, bytes now, error of the difference) per chain, the largest change first.
+
+    Chains of two runs are the same when their functions are: addresses of two processes say nothing of each other.
+    """
+    sums: dict[tuple[str, ...], list[float]] = {}
+    for place, (trace, snapshot, names) in enumerate(((before, then, naming[0]), (after, now, naming[1]))):
+        for chain in owners(trace, snapshot):
+            key = tuple(frame.function for frame in names.chain(chain.node))[::-1]
+            entry = sums.setdefault(key, [0.0, 0.0, 0.0])
+            entry[place] += chain.bytes
+            entry[2] += chain.error**2
+    rows = [(key, int(a), int(b), e**0.5) for key, (a, b, e) in sums.items()]
+    return sorted(rows, key=lambda row: -abs(row[2] - row[1]))

@@ -1,0 +1,1 @@
+"""Profiles in the formats of other tools; one module a format, each with `render(trace, naming, snapshot) -> bytes`."""

@@ -1,0 +1,123 @@
+"""What addresses mean: functions, files and lines, inlined ones too, by elfutils' eu-addr2line.
+
+A file is believed only if its build-id is still the one that ran; otherwise debuginfod is asked when DEBUGINFOD_URLS is
+set, and else the frame keeps its module and offset.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..catalog.elf import NotElfError, elf_facts
+
+if TYPE_CHECKING:
+    from .trace import Module, Trace
+
+_AT_ONCE = 4096  # addresses of one call
+_LINE = re.compile(r"^(?:0x[0-9a-f]+: )?(?P<inlined> \(inlined by\) )?(?P<function>.*?) at (?P<file>.*?):(?P<line>\d+)(?::\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A function of a call chain. `file` is "" and `line` 0 when the module carries no debug information."""
+
+    function: str
+    file: str
+    line: int
+    module: str
+
+    @property
+    def place(self) -> str:
+        """`file.c:12`, or the module's name."""
+        return f"{Path(self.file).name}:{self.line}" if self.file else Path(self.module).name
+
+
+def frames_of(trace: Trace) -> dict[tuple[int, int], list[Frame]]:
+    """(module, offset) -> its frames, innermost inlined function first; every address of the tree."""
+    import numpy as np
+
+    wanted: dict[int, list[int]] = defaultdict(list)
+    if len(trace.parent) > 1:
+        pairs = np.unique(np.stack([trace.module[1:], trace.offset[1:]]), axis=1)
+        for module, offset in pairs.T.tolist():
+            wanted[module].append(offset)
+    stored = trace.symbols or {}
+    found: dict[tuple[int, int], list[Frame]] = {}
+    for index, offsets in wanted.items():
+        module = trace.modules[index] if index < len(trace.modules) else trace.modules[0]
+        known = stored.get(str(index), {})
+        missing = [offset for offset in offsets if str(offset) not in known]
+        fresh = _resolve(module, missing) if missing and not stored else {}
+        for offset in offsets:
+            raw = known.get(str(offset)) or fresh.get(offset)
+            found[index, offset] = (
+                [Frame(f, file, line, module.path) for f, file, line in raw] if raw else [_unnamed(module, offset)]
+            )
+    return found
+
+
+def symbols_to_store(trace: Trace) -> dict[str, dict[str, list[tuple[str, str, int]]]]:
+    """The same in the form that the trace keeps, so that it can be read on another machine."""
+    kept: dict[str, dict[str, list[tuple[str, str, int]]]] = defaultdict(dict)
+    for (module, offset), frames in frames_of(trace).items():
+        kept[str(module)][str(offset)] = [(f.function, f.file, f.line) for f in frames]
+    return dict(kept)
+
+
+def _unnamed(module: Module, offset: int) -> Frame:
+    name = Path(module.path).name if module.path else "code of no file"
+    return Frame(f"{name}+{offset:#x}", "", 0, module.path)
+
+
+def _resolve(module: Module, offsets: Sequence[int]) -> Mapping[int, list[tuple[str, str, int]]]:
+    file = _file_of(module)
+    if file is None or shutil.which("eu-addr2line") is None:
+        return {}
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    for begin in range(0, len(offsets), _AT_ONCE):
+        some = offsets[begin : begin + _AT_ONCE]
+        told = subprocess.run(
+            ["eu-addr2line", "-e", str(file), "-f", "-i", "-C", "-a", "--pretty-print", *map(hex, some)],
+            capture_output=True, text=True, errors="replace",
+        ).stdout
+        found |= _parse(told)
+    return found
+
+
+def _parse(text: str) -> dict[int, list[tuple[str, str, int]]]:
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    at = 0
+    for line in text.splitlines():
+        address = re.match(r"0x([0-9a-f]+): ", line)
+        if address:
+            at = int(address[1], 16)
+        parts = _LINE.match(line)
+        function = parts["function"] if parts else re.sub(r"^0x[0-9a-f]+: ", "", line).split(" at ")[0]
+        if function in ("", "??"):
+            continue
+        named = parts is not None and parts["file"] != "??"
+        found.setdefault(at, []).append((function, parts["file"] if named else "", int(parts["line"]) if named else 0))
+    return found
+
+
+def _file_of(module: Module) -> Path | None:
+    """The file itself if it is still the one that ran, else what debuginfod has of it, else None."""
+    path = Path(module.path)
+    try:
+        if module.path and elf_facts(path).build_id == module.build_id:
+            return path
+    except (OSError, NotElfError):
+        pass
+    if module.build_id and os.environ.get("DEBUGINFOD_URLS") and shutil.which("debuginfod-find"):
+        asked = subprocess.run(["debuginfod-find", "debuginfo", module.build_id], capture_output=True, text=True)
+        if asked.returncode == 0 and asked.stdout.strip():
+            return Path(asked.stdout.strip())
+    return None

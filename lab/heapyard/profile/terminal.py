@@ -1,0 +1,217 @@
+"""A profile on a terminal: what it was, memory over time, who owned it at the peak and at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..model.units import format_bytes, format_duration
+from .chains import ChainMemory, Naming, owners, short, total_error
+from .timeline import total_over
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .trace import Snapshot, Trace
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_LOST = {
+    "nested": "calls made by signal handlers in the middle of a recording",
+    "no_ring": "calls of threads beyond 1,024 at once",
+    "ring_full": "calls while the collector did not keep up",
+    "set_full": "samples beyond what the tracer remembers",
+    "frees": "frees that were lost",
+    "unknown_chains": "allocations whose call chain was lost",
+    "nodes": "frames of call chains beyond the collector's limit",
+}
+
+
+def show(console: Console, trace: Trace, naming: Naming, top: int = 10) -> None:
+    """The summary of one process."""
+    from rich.text import Text
+
+    console.print(Text(_title(trace), style="bold"), soft_wrap=True)
+    for line in _facts(trace):
+        console.print(Text(line), soft_wrap=True)
+    console.print()
+    _curve(console, trace)
+    peak, end = trace.snapshot("peak"), trace.snapshot("end")
+    if peak is not None:
+        _owners(console, trace, naming, peak, f"At the peak, after {format_duration(peak.time)}", top)
+    if end is not None:
+        heading = "At the end, not freed" if trace.end.get("how") == "ended" else "At the end of tracing, still live"
+        _owners(console, trace, naming, end, heading, max(3, top // 2))
+    for warning in warnings(trace):
+        console.print(Text(f"! {warning}", style="yellow"))
+
+
+def warnings(trace: Trace) -> list[str]:
+    """What a reader must know before believing a number."""
+    found = []
+    if not trace.finished:
+        found.append("The collector was killed: this is what it had written until then, without the composition of the end.")
+    for step in trace.snapshots:
+        if step.kind == "step":
+            found.append(f"After {format_duration(step.time)}: {step.name}.")
+    lost = trace.end.get("lost", {})
+    found += [f"Not in the profile: {lost[key]:,} {text}." for key, text in _LOST.items() if lost.get(key)]
+    if trace.end.get("events", 0) == 0 and trace.finished:
+        found.append("No call of malloc was seen: it may be linked statically, or the program made none.")
+    torn, chains = trace.end.get("chains_torn", 0), max(1, trace.end.get("events", 1))
+    if torn > chains // 100:
+        found.append(f"{torn:,} call chains end in code without unwind tables, such as a just-in-time compiler's.")
+    if trace.end.get("chains_cut", 0):
+        cut, depth = trace.end["chains_cut"], trace.meta["depth"]
+        found.append(f"{cut:,} call chains were longer than {depth} frames and miss their outermost ones.")
+    if trace.end.get("rate", 0.05) > trace.meta["rate"]:
+        found.append("The file came near its limit: changes were recorded more coarsely towards the end (--limit raises it).")
+    return found
+
+
+def _title(trace: Trace) -> str:
+    words = " ".join(trace.meta.get("command") or [trace.program])
+    return words if len(words) <= 300 else words[:299] + "…"
+
+
+def _facts(trace: Trace) -> list[str]:
+    end = trace.end
+    how = "every allocation and free" if trace.interval == 0 else f"sampled every {format_bytes(trace.interval)} on average"
+    peak = trace.snapshot("peak")
+    error = total_error(owners(trace, peak)) if peak else 0.0
+    facts = [f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"]
+    line = f"peak {format_bytes(trace.peak_bytes)}" + (f" ± {format_bytes(error)}" if error else "")
+    if len(trace.totals):
+        line += f" live, {format_bytes(trace.totals[:, 5].max())} resident"
+    if end:
+        line += f"; {_count(end['allocations'])} allocations, {_count(end['frees'])} frees"
+    return [*facts, line]
+
+
+def _count(value: float) -> str:
+    for unit, size in (("billion", 1e9), ("million", 1e6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:,.0f}"
+
+
+def _curve(console: Console, trace: Trace) -> None:
+    """Live bytes over time in one line of eighths: the maximum within each column."""
+    from rich.text import Text
+
+    width = max(20, min(console.width, 120) - 2)
+    _, high = total_over(trace, width)
+    most = max(high.max(initial=0.0), 1.0)
+    bars = "".join(_BARS[0 if v <= 0 else max(1, round(v / most * 8))] for v in high)
+    if not console.encoding.lower().startswith("utf"):
+        bars = "".join(" .:-=+*#@"[_BARS.index(bar)] for bar in bars)
+    console.print(Text(bars, style="cyan"))
+    left, right = f"0 s, live bytes, top {format_bytes(most)}", format_duration(trace.duration)
+    console.print(Text(left + right.rjust(width - len(left)), style="dim"))
+    console.print()
+
+
+def _owners(console: Console, trace: Trace, naming: Naming, snapshot: Snapshot, heading: str, top: int) -> None:
+    from rich.text import Text
+
+    found = owners(trace, snapshot)
+    error = f" ± {format_bytes(total_error(found))}" if trace.interval and found else ""
+    console.print(Text(f"{heading}: {format_bytes(snapshot.total)}{error}", style="bold"))
+    if not found:
+        console.print()
+        return
+    for chain in found[:top]:
+        console.print(_row(chain, snapshot, naming, bool(trace.interval), console.width))
+    rest = found[top:]
+    if rest:
+        amount = sum(c.bytes for c in rest)
+        more = "other call chain" if len(rest) == 1 else "other call chains"
+        console.print(Text(f"{format_bytes(amount):>9} {_share(amount, snapshot.total):>5}  {len(rest):,} {more}", style="dim"))
+    console.print()
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole > 0 else ""
+
+
+def _row(chain: ChainMemory, snapshot: Snapshot, naming: Naming, sampled: bool, width: int) -> Any:
+    from rich.text import Text
+
+    frames = naming.telling(chain.node)
+    blocks = f"{chain.blocks:,} block" + ("" if chain.blocks == 1 else "s")
+    error = f" ± {format_bytes(chain.error)}" if sampled and chain.error >= 1 else ""
+    text = Text(f"{format_bytes(chain.bytes):>9} {_share(chain.bytes, snapshot.total):>5}  ")
+    text.append(short(frames[0].function, width - 20 - len(frames[0].place)), style="bold")
+    text.append(f" {frames[0].place}", style="dim")
+    room = width - 18
+    text.append("\n" + " " * 17 + _callers([short(f.function) for f in frames[1:]], room), style="dim")
+    text.append("\n" + " " * 17 + f"{blocks}{error}", style="dim")
+    return text
+
+
+def _callers(names: Sequence[str], room: int) -> str:
+    """`< caller < its caller < … < main`, as many as fit."""
+    shown = ""
+    for place, name in enumerate(names):
+        more = f"< {name} "
+        if len(shown) + len(more) > room - (6 if place < len(names) - 1 else 0):
+            return shown + "< …"
+        shown += more
+    return shown.rstrip()
+
+
+def show_instant(console: Console, trace: Trace, naming: Naming, snapshot: Snapshot, top: int) -> None:
+    """Who owned the memory at one instant."""
+    from rich.text import Text
+
+    console.print(Text(_title(trace), style="bold"), soft_wrap=True)
+    heading = f"{snapshot.kind} {snapshot.name}".strip() if snapshot.kind == "mark" else f"After {format_duration(snapshot.time)}"
+    _owners(console, trace, naming, snapshot, heading, top)
+
+
+def show_growth(console: Console, trace: Trace, naming: Naming, then: Snapshot, top: int) -> None:
+    """What has grown since an instant: candidates for leaks."""
+    from .chains import differences
+    from .instants import at_instant, composed
+
+    now = trace.snapshot("end") and at_instant(trace, "end") or composed(trace, trace.duration)
+    rows = [row for row in differences(trace, trace, then, now, (naming, naming)) if row[2] > row[1]]
+    show_differences(console, (trace, then), (trace, now), rows, top)
+
+
+def show_differences(
+    console: Console, before: tuple[Trace, Snapshot], after: tuple[Trace, Snapshot],
+    rows: Sequence[tuple[tuple[str, ...], int, int, float]], top: int,
+) -> None:
+    """Chains whose memory changed, the largest change first; what may be chance is marked."""
+    from rich.text import Text
+
+    for word, (trace, snapshot) in (("before", before), ("after", after)):
+        when = f"after {format_duration(snapshot.time)}"
+        console.print(Text(f"{word:<7}{format_bytes(snapshot.total):>9}  {when}: {_title(trace)}"), soft_wrap=True)
+    console.print()
+    changed = [row for row in rows if row[1] != row[2]]
+    for functions, then, now, error in changed[:top]:
+        change = now - then
+        sign = "+" if change > 0 else "−" if console.encoding.lower().startswith("utf") else "-"
+        doubt = " (may be chance)" if error and abs(change) < error else ""
+        text = Text(f"{sign}{format_bytes(abs(change)):>9}", style="red" if change > 0 else "green")
+        text.append(f"  {short(functions[-1], console.width - 14)}", style="bold")
+        text.append("\n" + " " * 12 + _callers([short(f) for f in functions[-2::-1]], console.width - 13), style="dim")
+        text.append("\n" + " " * 12 + f"{format_bytes(then)} then, {format_bytes(now)} now{doubt}", style="dim")
+        console.print(text)
+    if len(changed) > top:
+        console.print(Text(f"{len(changed) - top:,} other call chains changed", style="dim"))
+    if not changed:
+        console.print("No call chain changed.")
+
+
+def show_processes(console: Console, traces: Sequence[Any]) -> None:
+    """One line per traced process, in the order they began."""
+    from rich.text import Text
+
+    from .trace import load_trace
+
+    for path in traces:
+        trace = load_trace(path)
+        line = f"{trace.meta['pid']:>8} {format_bytes(trace.peak_bytes):>9} {format_duration(trace.duration):>12}  {_title(trace)}"
+        console.print(Text(line), no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,138 @@
+"""Running a command under the tracer: the collector beside it, the library in front of its malloc."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..model import places
+from ..model.errors import HeapyardError, SetupError, UsageError
+
+MODES = {"sampled": 1, "exact": 3, "pages": 4}
+_LINGER = 0.5  # seconds a collector has, after its program, before it is said what it waits for
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to trace and how. `interval`: mean bytes between samples, a power of two. `library`: an allocator to preload."""
+
+    command: Sequence[str]
+    mode: str = "sampled"
+    interval: int = 1 << 16
+    depth: int = 128
+    limit: int = 256 << 20
+    never_step: bool = False
+    library: Path | None = None
+    env: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """How it went. `exit_code` as a shell would say it; `traces` in the order the processes began."""
+
+    exit_code: int
+    seconds: float
+    traces: tuple[Path, ...]
+
+
+class Collector:
+    """The collector process while it runs; `environment` is what a program needs to be traced by it."""
+
+    def __init__(self, folder: Path, plan: Plan):
+        binary, library = places.native("collector"), places.native("libheapyard_tracer.so")
+        for part in (binary, library):
+            if not part.exists():
+                raise SetupError(f"the native part {part} is missing", remedy="Start again with ./heapyard, which builds it.")
+        folder.mkdir(parents=True, exist_ok=True)
+        # A socket's path has 107 bytes; a results folder may be longer.
+        self._room = Path(tempfile.mkdtemp(prefix="heapyard-"))
+        socket = self._room / "collector"
+        self._process = subprocess.Popen(
+            [str(binary), "--socket", str(socket), "--folder", str(folder), "--limit", str(plan.limit),
+             *(["--never-step"] if plan.never_step else [])],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != b"ready\n":
+            self._process.wait()
+            shutil.rmtree(self._room, ignore_errors=True)
+            raise HeapyardError("the collector did not start")
+        preload = [str(library), *([str(plan.library)] if plan.library else [])]
+        before = (plan.env or os.environ).get("LD_PRELOAD")
+        self.environment = {
+            "LD_PRELOAD": ":".join([*preload, *([before] if before else [])]),
+            "HEAPYARD_TRACE": f"{MODES[plan.mode]}:{plan.interval.bit_length() - 1}:{plan.depth}:{socket}",
+        }
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def close(self, waiting: Callable[[], None] = lambda: None) -> None:
+        """Waits until every traced process has ended; `waiting` is called once if that takes a while. Ctrl-C stops it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            try:
+                self._process.wait(_LINGER)
+            except subprocess.TimeoutExpired:
+                waiting()
+                self._process.wait()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        finally:
+            shutil.rmtree(self._room, ignore_errors=True)
+
+    def stop(self) -> None:
+        """Writes what there is and ends, whoever still runs."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait()
+        shutil.rmtree(self._room, ignore_errors=True)
+
+
+def trace(plan: Plan, folder: Path, waiting: Callable[[], None] = lambda: None) -> Traced:
+    """Runs the command and leaves a trace of each of its processes in `folder`.
+
+    Standard streams are the command's own. Ctrl-C goes to the command; its traces are complete. UsageError when it
+    cannot be started.
+    """
+    if shutil.which(plan.command[0]) is None:
+        raise UsageError(f"there is no program '{plan.command[0]}'", remedy="Your command goes after --.")
+    collector = Collector(folder, plan)
+    began = time.monotonic()
+    try:
+        program = subprocess.Popen(list(plan.command), env={**(plan.env or os.environ), **collector.environment})
+    except OSError as error:
+        collector.stop()
+        raise UsageError(f"{plan.command[0]}: {error.strerror}") from None
+    code = _wait(program)
+    seconds = time.monotonic() - began
+    collector.close(waiting)
+    return Traced(128 - code if code < 0 else code, seconds, tuple(sorted(folder.glob("*.hytrace"))))
+
+
+def _wait(program: subprocess.Popen[bytes]) -> int:
+    """Its exit code. A Ctrl-C reaches the program too, as it stands in the same foreground; a third one kills it."""
+    for patience in range(3):
+        try:
+            return program.wait()
+        except KeyboardInterrupt:
+            if patience == 2:
+                program.kill()
+    return program.wait()
+
+
+def new_folder(program: str) -> Path:
+    """A folder for a profile, named so that they sort by time."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return places.profiles() / f"{stamp}-{Path(program).name}-{secrets.token_hex(2)}"

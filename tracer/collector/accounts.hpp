@@ -1,0 +1,111 @@
+// What each chain and each thread owns, and the composition of the heap at its peak.
+//
+// Idea: the exact composition at the highest point is kept without ever copying it: a peak is a number, and a chain
+// that changes for the first time after it keeps what it had then. Cost: O(frames) per event, O(chains) to read a peak.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tracer/collector/call_tree.hpp"
+#include "tracer/collector/live_blocks.hpp"
+#include "tracer/collector/size_histogram.hpp"
+
+namespace heapyard::tracer {
+
+struct Chain {
+  std::uint32_t node;
+  bool cut = false;
+  std::int64_t bytes = 0;  // live
+  double blocks = 0;
+  std::int64_t peak_bytes = 0;  // when the whole heap was at peak number `peak`
+  double peak_blocks = 0;
+  std::uint64_t peak = 0;
+  std::int64_t own_peak = 0;              // the most this chain ever owned
+  double allocations = 0, allocated = 0;  // over the whole run
+  double temporary = 0;                   // freed by the very next call of their thread
+};
+
+struct Thread {
+  std::uint32_t id = 0;
+  std::string name;
+  std::int64_t bytes = 0, own_peak = 0;
+  double allocations = 0, allocated = 0;
+};
+
+class Accounts {
+ public:
+  explicit Accounts(std::size_t node_limit) : tree(node_limit) {}
+
+  CallTree tree;
+  std::vector<Chain> chains;
+  std::vector<Thread> threads;
+  SizeHistogram sizes;
+  std::int64_t bytes = 0;
+  double blocks = 0;
+  double allocations = 0, frees = 0;
+  std::int64_t low = 0, high = 0;  // of bytes since whoever reads them last reset them
+  std::int64_t peak_bytes = 0;
+  std::uint64_t peak_stamp = 0;
+
+  void allocated(const Block& block, std::uint64_t size, bool first = true) {
+    Chain& chain = chains[block.chain];
+    keep_peak(chain);
+    const auto amount = static_cast<std::int64_t>(block.bytes);
+    chain.bytes += amount;
+    chain.blocks += block.blocks;
+    chain.own_peak = std::max(chain.own_peak, chain.bytes);
+    Thread& thread = threads[block.thread];
+    thread.bytes += amount;
+    thread.own_peak = std::max(thread.own_peak, thread.bytes);
+    if (first) {
+      chain.allocations += block.blocks;
+      chain.allocated += static_cast<double>(amount);
+      thread.allocations += block.blocks;
+      thread.allocated += static_cast<double>(amount);
+      allocations += block.blocks;
+      sizes.add(size, block.blocks);
+    }
+    bytes += amount;
+    blocks += block.blocks;
+    tree.add(chain.node, amount);
+    high = std::max(high, bytes);
+    if (bytes > peak_bytes) {
+      peak_bytes = bytes;
+      peak_stamp = block.stamp;
+      ++peak_;
+    }
+  }
+
+  void freed(const Block& block, bool temporary) {
+    Chain& chain = chains[block.chain];
+    keep_peak(chain);
+    const auto amount = static_cast<std::int64_t>(block.bytes);
+    chain.bytes -= amount;
+    chain.blocks -= block.blocks;
+    if (temporary) chain.temporary += block.blocks;
+    threads[block.thread].bytes -= amount;
+    bytes -= amount;
+    blocks -= block.blocks;
+    frees += block.blocks;
+    low = std::min(low, bytes);
+    tree.add(chain.node, -amount);
+  }
+
+  std::int64_t at_peak(const Chain& chain) const { return chain.peak == peak_ ? chain.peak_bytes : chain.bytes; }
+  double blocks_at_peak(const Chain& chain) const { return chain.peak == peak_ ? chain.peak_blocks : chain.blocks; }
+
+ private:
+  void keep_peak(Chain& chain) const {
+    if (chain.peak == peak_) return;
+    chain.peak = peak_;
+    chain.peak_bytes = chain.bytes;
+    chain.peak_blocks = chain.blocks;
+  }
+
+  std::uint64_t peak_ = 1;
+};
+
+}  // namespace heapyard::tracer

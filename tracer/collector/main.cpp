@@ -1,0 +1,195 @@
+// The collector: accounts for the memory of every program that hands it its shared memory, and writes a trace of each.
+//
+//   collector --socket PATH --folder FOLDER [--limit BYTES] [--never-step]
+//
+// It ends when its standard input has ended and no traced program is left, or by SIGTERM; SIGINT is its parent's
+// matter. It prints "ready" once it listens. A program that dies, by whatever signal, leaves its shared memory, which
+// is read to its end.
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tracer/collector/process.hpp"
+
+namespace {
+
+using heapyard::tracer::Limits;
+using heapyard::tracer::Process;
+
+constexpr std::uint64_t kTick = 10'000'000;  // nanoseconds
+
+std::uint64_t monotonic() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+int listen_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return -1;
+  std::strcpy(address.sun_path, path.c_str());
+  const int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listening < 0 || bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listening, 512) != 0)
+    return -1;
+  return listening;
+}
+
+// The memory a program sent through a new connection, or -1: nobody is there, or it sent something else.
+int accept_memory(int listening) {
+  const int connection = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+  if (connection < 0) return -1;
+  const timeval patience{1, 0};
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char byte;
+  iovec data{&byte, 1};
+  int memory = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof memory)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) == 1) {
+    const cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) std::memcpy(&memory, CMSG_DATA(rights), sizeof memory);
+  }
+  close(connection);
+  return memory;
+}
+
+class Collector {
+ public:
+  Collector(int listening, int signals, std::string folder, const Limits& limits)
+      : listening_(listening), signals_(signals), folder_(std::move(folder)), limits_(limits) {}
+
+  int run() {
+    std::uint64_t next_tick = monotonic() + kTick;
+    bool parent = true, stopped = false;
+    while (!stopped && (parent || !processes_.empty())) {
+      bool busy = false;
+      for (auto& process : processes_) busy |= process->exact();
+      std::vector<pollfd> files{{listening_, POLLIN, 0}, {signals_, POLLIN, 0}, {parent ? 0 : -1, POLLIN, 0}};
+      for (auto& process : processes_) files.push_back({process->pid_file(), POLLIN, 0});
+      poll(files.data(), files.size(), processes_.empty() ? (parent ? -1 : 0) : busy ? 1 : 10);
+      while (welcome()) {
+      }
+      stopped = (files[1].revents & POLLIN) != 0;
+      if (files[2].revents != 0) {
+        char ignored[256];
+        parent = read(0, ignored, sizeof ignored) > 0;
+      }
+      std::vector<const Process*> dead;
+      for (std::size_t index = 3; index < files.size(); ++index) {
+        if (files[index].revents != 0) dead.push_back(processes_[index - 3].get());
+      }
+      for (auto& process : processes_) process->drain();
+      if (monotonic() >= next_tick) {
+        for (auto& process : processes_) process->tick();
+        next_tick = monotonic() + kTick;
+      }
+      std::erase_if(processes_, [&](const std::unique_ptr<Process>& process) {
+        bool gone = process->pid_file() < 0;
+        for (const Process* other : dead) gone |= other == process.get();
+        if (!gone && process->runs()) return false;
+        process->finish(gone ? "ended" : "executed another program");
+        return true;
+      });
+    }
+    while (welcome()) {
+    }
+    for (auto& process : processes_) process->finish(stopped ? "tracing stopped" : "ended");
+    return 0;
+  }
+
+ private:
+  bool welcome() {
+    const int memory = accept_memory(listening_);
+    if (memory < 0) return false;
+    try {
+      auto process = std::make_unique<Process>(memory, folder_, limits_);
+      // The same process with another program in it: what it was before has ended.
+      std::erase_if(processes_, [&](const std::unique_ptr<Process>& other) {
+        if (other->pid() != process->pid()) return false;
+        other->finish("executed another program");
+        return true;
+      });
+      processes_.push_back(std::move(process));
+    } catch (const std::system_error& error) {
+      std::fprintf(stderr, "collector: %s\n", error.what());
+    }
+    return true;
+  }
+
+  int listening_, signals_;
+  std::string folder_;
+  Limits limits_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::string socket_path, folder;
+  Limits limits;
+  constexpr option kOptions[] = {{"socket", required_argument, nullptr, 's'},
+                                 {"folder", required_argument, nullptr, 'f'},
+                                 {"limit", required_argument, nullptr, 'l'},
+                                 {"never-step", no_argument, nullptr, 'n'},
+                                 {}};
+  for (int given; (given = getopt_long(count, arguments, "", kOptions, nullptr)) != -1;) {
+    switch (given) {
+      case 's':
+        socket_path = optarg;
+        break;
+      case 'f':
+        folder = optarg;
+        break;
+      case 'l':
+        limits.file_bytes = std::strtoull(optarg, nullptr, 10);
+        break;
+      case 'n':
+        limits.may_step = false;
+        break;
+      default:
+        return 2;
+    }
+  }
+  if (socket_path.empty() || folder.empty() || limits.file_bytes < 1u << 16) {
+    std::fprintf(stderr, "collector: needs --socket PATH and --folder FOLDER; --limit is at least 65536\n");
+    return 2;
+  }
+  prctl(PR_SET_NAME, "heapyard-collec");
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  sigset_t termination;
+  sigemptyset(&termination);
+  sigaddset(&termination, SIGTERM);
+  sigprocmask(SIG_BLOCK, &termination, nullptr);
+  const int signals = signalfd(-1, &termination, SFD_CLOEXEC);
+  const int listening = listen_at(socket_path);
+  if (listening < 0) {
+    std::fprintf(stderr, "collector: %s: %s\n", socket_path.c_str(), std::strerror(errno));
+    return 1;
+  }
+  std::printf("ready\n");
+  std::fflush(stdout);
+  return Collector(listening, signals, folder, limits).run();
+}

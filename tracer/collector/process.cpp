@@ -1,0 +1,670 @@
+#include "tracer/collector/process.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <system_error>
+
+#include "tracer/collector/json.hpp"
+#include "tracer/session/poisson.hpp"
+#include "tracer/session/ring.hpp"
+
+namespace heapyard::tracer {
+namespace {
+
+constexpr std::uint64_t kPatience = 2'000'000;    // microseconds until what waits is given up
+constexpr std::uint64_t kFlushBytes = 64u << 10;  // of records, before they go to the file
+constexpr std::uint64_t kReserve = 1u << 20;      // of the file's limit, for how it ended
+
+std::uint64_t monotonic() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::uint64_t executable(std::uint32_t pid) {
+  struct stat facts{};
+  if (stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &facts) != 0) return 0;
+  return facts.st_dev * 0x9e3779b97f4a7c15u ^ facts.st_ino;
+}
+
+std::string read_words(const std::string& path) {  // NUL-separated, as JSON array
+  std::ifstream in(path, std::ios::binary);
+  std::string all((std::istreambuf_iterator<char>(in)), {}), out = "[";
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = std::min(all.find('\0', at), all.size());
+    out += (out.size() > 1 ? ", " : "") + json_text(all.substr(at, end - at));
+    at = end + 1;
+  }
+  return out + "]";
+}
+
+std::string read_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+const char* name_of(Mode mode) {
+  switch (mode) {
+    case Mode::kSampled:
+      return "sampled";
+    case Mode::kStepping:
+    case Mode::kExact:
+      return "exact";
+    case Mode::kPages:
+      return "pages";
+    default:
+      return "off";
+  }
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+Session map(int memory) {
+  struct stat facts{};
+  if (fstat(memory, &facts) != 0 || static_cast<std::size_t>(facts.st_size) < sizeof(Header)) {
+    close(memory);
+    throw std::system_error(EINVAL, std::generic_category(), "shared memory of a traced program");
+  }
+  void* base = mmap(nullptr, static_cast<std::size_t>(facts.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  close(memory);
+  if (base == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "shared memory of a traced program");
+  const Header& header = *static_cast<const Header*>(base);
+  const bool known = header.magic == kMagic && header.version == kVersion &&
+                     Layout(header).end <= static_cast<std::size_t>(facts.st_size);
+  if (!known) {
+    munmap(base, static_cast<std::size_t>(facts.st_size));
+    throw std::system_error(EPROTO, std::generic_category(), "the traced program's library is of another version");
+  }
+  return {base, Layout(header)};
+}
+
+}  // namespace
+
+Process::Process(int memory, const std::string& folder, const Limits& limits)
+    : session_(map(memory)), set_(session_), limits_(limits), accounts_(limits.nodes), rings_(session_.header().rings) {
+  const Header& header = session_.header();
+  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, header.pid, 0));
+  statm_ = open(("/proc/" + std::to_string(header.pid) + "/statm").c_str(), O_RDONLY | O_CLOEXEC);
+  exe_ = executable(header.pid);
+  calibrate();
+  const std::string program = base_name(header.program);
+  static unsigned number = 0;
+  char order[8];
+  std::snprintf(order, sizeof order, "%04u", ++number);
+  file_ = std::make_unique<TraceFile>(folder + "/" + order + "-" + (program.empty() ? "program" : program) + "-" +
+                                      std::to_string(header.pid) + ".hytrace");
+  file_->write(Chunk::kMeta, meta(), 0, 0);
+}
+
+Process::~Process() {
+  if (pid_file_ >= 0) close(pid_file_);
+  if (statm_ >= 0) close(statm_);
+  munmap(session_.base(), session_.bytes());
+}
+
+std::string Process::meta() const {
+  const Header& header = session_.header();
+  const std::string proc = "/proc/" + std::to_string(header.pid);
+  std::string status_line, parent = "0";
+  std::ifstream status(proc + "/status");
+  while (std::getline(status, status_line)) {
+    if (status_line.starts_with("PPid:")) parent = std::to_string(std::strtoul(status_line.c_str() + 5, nullptr, 10));
+  }
+  timespec real;
+  clock_gettime(CLOCK_REALTIME, &real);
+  const double began = static_cast<double>(real.tv_sec) + static_cast<double>(real.tv_nsec) * 1e-9 -
+                       static_cast<double>(monotonic() - header.start_nanoseconds) * 1e-9;
+  std::ostringstream out;
+  out.precision(17);
+  out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << parent << ", \"mode\": \""
+      << name_of(header.mode.load()) << "\", \"interval\": "
+      << (header.mode.load() == Mode::kExact ? 0 : std::uint64_t{1} << header.log2_interval.load())
+      << ", \"depth\": " << header.depth << ", \"page_record\": " << LossyRecorder::kFloor
+      << ", \"rate\": " << LossyRecorder::kFirstRate << ", \"started\": " << began
+      << ", \"program\": " << json_text(header.program) << ", \"allocator\": " << json_text(header.allocator)
+      << ", \"command\": " << read_words(proc + "/cmdline") << ", \"limit_bytes\": " << limits_.file_bytes
+      << ", \"time_unit\": \"microseconds\", \"address_bits\": 64, \"byte_order\": \"little\"}";
+  return out.str();
+}
+
+bool Process::exact() const {
+  const Mode mode = session_.header().mode.load(std::memory_order_relaxed);
+  return mode == Mode::kExact || mode == Mode::kStepping;
+}
+
+void Process::calibrate() {
+  const Header& header = session_.header();
+  now_stamp_ = stamp();
+  const std::uint64_t nanoseconds = monotonic() - header.start_nanoseconds;
+  now_ = nanoseconds / 1000;
+  if (now_stamp_ > header.start_stamp && nanoseconds > 0)
+    nanoseconds_per_stamp_ = static_cast<double>(nanoseconds) / static_cast<double>(now_stamp_ - header.start_stamp);
+}
+
+std::uint64_t Process::microseconds(std::uint64_t stamp) const {
+  const std::uint64_t start = session_.header().start_stamp;
+  if (stamp <= start) return 0;
+  return std::min(now_, static_cast<std::uint64_t>(static_cast<double>(stamp - start) * nanoseconds_per_stamp_ / 1000));
+}
+
+// The stamp of the cursor's next event; what comes before it and has none is taken. 0: nothing is left.
+std::uint64_t Process::next_stamp(Cursor& cursor) {
+  const std::uint64_t* words = session_.words(cursor.ring);
+  const std::uint64_t mask = session_.header().ring_bytes / 8 - 1;
+  while (cursor.at != cursor.head) {
+    const std::uint64_t* at = words + (cursor.at & mask);
+    switch (static_cast<Kind>(at[0] >> 56)) {
+      case Kind::kPad:
+        cursor.at += at[0] & kAddressBits;
+        break;
+      case Kind::kChain:
+        chain(at);
+        cursor.at += 2 + (at[0] & 0xffffffff);
+        break;
+      case Kind::kModule:
+        if (cursor.at >= rings_[cursor.ring].scanned) module(at);
+        cursor.at += 7 + ((at[0] & kAddressBits) + 7) / 8;
+        break;
+      default:
+        return at[1] | 1;
+    }
+  }
+  return 0;
+}
+
+// A chain in one ring may lie in a module whose record is in another ring, published earlier but behind the heads that
+// this round has read. The counter tells; then every ring is looked through for modules first.
+void Process::look_ahead_for_modules() {
+  Header& header = session_.header();
+  if (header.modules_sent.load(std::memory_order_acquire) == modules_seen_) return;
+  const std::uint64_t mask = header.ring_bytes / 8 - 1;
+  const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
+  for (std::uint32_t index = 0; index < rings; ++index) {
+    std::uint64_t at = std::max(session_.ring(index).tail.load(std::memory_order_relaxed), rings_[index].scanned);
+    const std::uint64_t head = session_.ring(index).head.load(std::memory_order_acquire);
+    while (at != head) {
+      const std::uint64_t* words = session_.words(index) + (at & mask);
+      switch (static_cast<Kind>(words[0] >> 56)) {
+        case Kind::kPad:
+          at += words[0] & kAddressBits;
+          break;
+        case Kind::kAlloc:
+          at += 4;
+          break;
+        case Kind::kChain:
+          at += 2 + (words[0] & 0xffffffff);
+          break;
+        case Kind::kModule:
+          module(words);
+          at += 7 + ((words[0] & kAddressBits) + 7) / 8;
+          break;
+        case Kind::kMark:
+          at += 2 + ((words[0] & kAddressBits) + 7) / 8;
+          break;
+        default:
+          at += 2;
+      }
+    }
+    rings_[index].scanned = head;
+  }
+}
+
+void Process::take(Cursor& cursor) {
+  const std::uint64_t* at = session_.words(cursor.ring) + (cursor.at & (session_.header().ring_bytes / 8 - 1));
+  const std::uint64_t address = at[0] & kAddressBits;
+  ++events_;
+  switch (static_cast<Kind>(at[0] >> 56)) {
+    case Kind::kAlloc:
+      allocation(cursor.ring, address, at[1], at[2] & kAddressBits, static_cast<unsigned>(at[2] >> 56), at[3]);
+      cursor.at += 4;
+      break;
+    case Kind::kFree:
+    case Kind::kMove:
+      release(cursor.ring, address, at[1], static_cast<Kind>(at[0] >> 56) == Kind::kMove);
+      cursor.at += 2;
+      break;
+    case Kind::kStay: {
+      RingAccount& ring = rings_[cursor.ring];
+      if (ring.moved.address == address && live_.find(address) == nullptr) {
+        live_.insert(ring.moved);
+        accounts_.allocated(ring.moved, ring.moved_size, false);
+        accounts_.frees -= ring.moved.blocks;
+      }
+      cursor.at += 2;
+      break;
+    }
+    case Kind::kMark:
+      mark(at);
+      cursor.at += 2 + (address + 7) / 8;
+      break;
+    default:  // cannot be: the ring is not ours any more
+      cursor.at = cursor.head;
+  }
+}
+
+bool Process::drain() {
+  Header& header = session_.header();
+  cursors_.clear();
+  const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
+  for (std::uint32_t index = 0; index < rings; ++index) {
+    Ring& ring = session_.ring(index);
+    const bool left = ring.state.load(std::memory_order_acquire) == RingState::kLeft;
+    const std::uint64_t tail = ring.tail.load(std::memory_order_relaxed);
+    const std::uint64_t head = ring.head.load(std::memory_order_acquire);
+    if (head != tail) {
+      note_thread(index);
+      cursors_.push_back({tail, head, index});
+    } else if (left) {
+      const std::uint64_t scanned = rings_[index].scanned;
+      rings_[index] = RingAccount{};
+      rings_[index].scanned = scanned;
+      ring.state.store(RingState::kUnused, std::memory_order_release);
+    }
+  }
+  if (cursors_.empty()) return false;
+  look_ahead_for_modules();
+  // The ring with the oldest event first, for as long as it stays the oldest.
+  struct Head {
+    std::uint64_t stamp;
+    std::size_t cursor;
+    bool operator<(const Head& other) const { return stamp > other.stamp; }
+  };
+  std::vector<Head> heads;
+  const auto read_up_to = [&](const Cursor& cursor) {
+    session_.ring(cursor.ring).tail.store(cursor.at, std::memory_order_release);
+  };
+  for (std::size_t index = 0; index < cursors_.size(); ++index) {
+    if (const std::uint64_t next = next_stamp(cursors_[index]))
+      heads.push_back({next, index});
+    else
+      read_up_to(cursors_[index]);
+  }
+  std::make_heap(heads.begin(), heads.end());
+  while (!heads.empty()) {
+    std::pop_heap(heads.begin(), heads.end());
+    Head head = heads.back();
+    heads.pop_back();
+    Cursor& cursor = cursors_[head.cursor];
+    const std::uint64_t other = heads.empty() ? ~std::uint64_t{0} : heads.front().stamp;
+    unsigned taken = 0;
+    do {
+      take(cursor);
+      if (++taken % 512 == 0) read_up_to(cursor);  // the program may be waiting for room
+      head.stamp = next_stamp(cursor);
+    } while (head.stamp != 0 && head.stamp <= other);
+    read_up_to(cursor);
+    if (head.stamp != 0) {
+      heads.push_back(head);
+      std::push_heap(heads.begin(), heads.end());
+    }
+  }
+  return true;
+}
+
+void Process::note_thread(std::uint32_t index) {
+  RingAccount& ring = rings_[index];
+  const std::uint32_t id = session_.ring(index).thread.load(std::memory_order_relaxed);
+  if (ring.thread_id == id) return;
+  const auto [found, fresh] =
+      thread_by_id_.try_emplace(id, static_cast<std::uint16_t>(std::min<std::size_t>(accounts_.threads.size(), 65535)));
+  if (fresh && accounts_.threads.size() < 65536) {
+    Thread thread;
+    thread.id = id;
+    thread.name = read_line("/proc/" + std::to_string(pid()) + "/task/" + std::to_string(id) + "/comm");
+    accounts_.threads.push_back(thread);
+  }
+  const std::uint64_t scanned = ring.scanned;
+  ring = RingAccount{};
+  ring.scanned = scanned;
+  ring.thread_id = id;
+  ring.thread = found->second;
+}
+
+void Process::chain(const std::uint64_t* words) {
+  const std::uint64_t hash = words[1];
+  if (by_hash_.contains(hash)) return;
+  const auto count = static_cast<std::uint32_t>(words[0] & 0xffffffff);
+  const bool cut = (words[0] >> 32 & 0xffffff) != 0;
+  std::uint32_t node = CallTree::kRoot;
+  for (std::uint32_t index = count; index-- > 0;) {
+    std::uint64_t offset;
+    const std::uint32_t in = modules_.locate(words[2 + index] - 1, offset);  // of the call, not of what follows it
+    node = accounts_.tree.child(node, in, offset);
+  }
+  const auto [found, fresh] = by_node_.try_emplace(node, static_cast<std::uint32_t>(accounts_.chains.size()));
+  if (fresh) {
+    Chain chain{node};
+    chain.cut = cut;
+    accounts_.chains.push_back(chain);
+  }
+  by_hash_.emplace(hash, found->second);
+}
+
+void Process::module(const std::uint64_t* words) {
+  ++modules_seen_;
+  Module module;
+  module.begin = words[1];
+  module.end = words[2];
+  module.bias = words[3];
+  const auto* id = reinterpret_cast<const std::uint8_t*>(words + 4);
+  for (unsigned index = 0; index < id[20] && index < 20; ++index) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", id[index]);
+    module.build_id += digits;
+  }
+  module.path.assign(reinterpret_cast<const char*>(words + 7), words[0] & kAddressBits);
+  modules_.add(std::move(module));
+}
+
+void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::uint64_t stamp, std::uint64_t size,
+                         unsigned log2, std::uint64_t hash) {
+  RingAccount& ring = rings_[ring_index];
+  ring.last_allocation = log2 == 0 ? address : 0;
+  const auto known = by_hash_.find(hash);
+  if (known == by_hash_.end()) {
+    ++unknown_chains_;
+    return;
+  }
+  const double stands_for = blocks_of_sample(size, log2);
+  Block block;
+  block.address = address;
+  block.stamp = stamp;
+  block.bytes = static_cast<std::uint64_t>(static_cast<double>(size) * stands_for + 0.5);
+  block.thread = ring.thread;
+  block.chain = known->second;
+  block.blocks = static_cast<float>(stands_for);
+  if (!early_frees_.empty()) [[unlikely]] {
+    const auto early = early_frees_.find(address);
+    if (early != early_frees_.end()) {
+      const bool of_this = early->second.block.stamp >= stamp;
+      early_frees_.erase(early);
+      if (of_this) {
+        accounts_.allocated(block, size);
+        accounts_.freed(block, false);
+        return;
+      }
+      ++unknown_frees_;
+    }
+  }
+  if (live_.find(address) != nullptr) [[unlikely]] {
+    late_allocations_.emplace(address, Waiting{now_, block, size});
+    return;
+  }
+  live_.insert(block);
+  accounts_.allocated(block, size);
+}
+
+void Process::release(std::uint32_t ring_index, std::uint64_t address, std::uint64_t stamp, bool move) {
+  RingAccount& ring = rings_[ring_index];
+  const bool temporary = ring.last_allocation == address && !move;
+  ring.last_allocation = 0;
+  Block* block = live_.find(address);
+  if (block == nullptr) {
+    if (exact() || thinned_ == 0) early_frees_.emplace(address, Waiting{now_, {address, stamp, 0, 0, 0, 0}, 0});
+    return;
+  }
+  if (move) {
+    ring.moved = *block;
+    ring.moved_size = block->bytes;
+  }
+  accounts_.freed(*block, temporary);
+  live_.erase(block);
+  if (thinned_ != 0) set_.erase(address);  // put in by us: a thread in the middle of the change did not take it out
+  if (!late_allocations_.empty()) [[unlikely]] {
+    const auto [first, last] = late_allocations_.equal_range(address);
+    if (first == last) return;
+    auto oldest = first;
+    for (auto at = first; at != last; ++at) {
+      if (at->second.block.stamp < oldest->second.block.stamp) oldest = at;
+    }
+    live_.insert(oldest->second.block);
+    accounts_.allocated(oldest->second.block, oldest->second.size);
+    late_allocations_.erase(oldest);
+  }
+}
+
+void Process::give_up_waiting(bool all) {
+  std::erase_if(early_frees_, [&](const auto& entry) {
+    if (!all && now_ < entry.second.since + kPatience) return false;
+    ++unknown_frees_;
+    return true;
+  });
+  for (auto at = late_allocations_.begin(); at != late_allocations_.end();) {
+    if (!all && now_ < at->second.since + kPatience) {
+      ++at;
+      continue;
+    }
+    // The free of what lived there was lost.
+    ++lost_frees_;
+    if (Block* block = live_.find(at->first)) {
+      accounts_.freed(*block, false);
+      live_.erase(block);
+    }
+    live_.insert(at->second.block);
+    accounts_.allocated(at->second.block, at->second.size);
+    at = late_allocations_.erase(at);
+  }
+}
+
+void Process::mark(const std::uint64_t* words) {
+  const std::string name(reinterpret_cast<const char*>(words + 2), words[0] & kAddressBits);
+  snapshot("mark", name, microseconds(words[1]), false);
+}
+
+// Keeps each live block with the probability it would have been sampled with at this interval, weighted anew, and
+// forgets the others: the way from exact to sampled, and from one interval to a larger one.
+void Process::thin(unsigned log2) {
+  std::uint64_t random = now_stamp_ | 1;
+  ++thinned_;
+  for (const Block& block : live_.all()) {
+    const double size = static_cast<double>(block.bytes) / std::max(1.0f, block.blocks);
+    const double wanted = blocks_of_sample(static_cast<std::uint64_t>(size + 0.5), log2);
+    if (wanted <= block.blocks) {
+      if (block.blocks == 1 && !set_.insert(block.address)) ++lost_frees_;
+      continue;
+    }
+    const double u = static_cast<double>(next_random(random) >> 11) * 0x1p-53;
+    const bool stays = u < block.blocks / wanted;
+    Block* here = live_.find(block.address);
+    accounts_.freed(*here, false);
+    accounts_.frees -= block.blocks;
+    if (!stays) {
+      if (block.blocks > 1) set_.erase(block.address);
+      live_.erase(here);
+      continue;
+    }
+    here->blocks = static_cast<float>(wanted);
+    here->bytes = static_cast<std::uint64_t>(size * wanted + 0.5);
+    accounts_.allocated(*here, 0, false);
+    if (block.blocks == 1) set_.insert(block.address);
+  }
+}
+
+bool Process::runs() {
+  if (now_ < last_life_check_ + 200'000) return true;
+  last_life_check_ = now_;
+  return exe_ == 0 || executable(pid()) == exe_;
+}
+
+void Process::tick() {
+  calibrate();
+  Header& header = session_.header();
+  if (!early_frees_.empty() || !late_allocations_.empty()) give_up_waiting(false);
+  if (header.asked_to_step.exchange(0) != 0 && limits_.may_step && header.mode.load() == Mode::kExact) {
+    header.log2_interval.store(14);
+    header.mode.store(Mode::kStepping);
+    while (drain()) {
+    }
+    thin(14);
+    header.mode.store(Mode::kSampled);
+    snapshot("step", "the collector could not keep up with every event: sampled from here on", now_, false);
+  }
+  if (!exact() && live_.size() > limits_.live_samples) {
+    const unsigned wider = header.log2_interval.load() + 1;
+    header.log2_interval.store(wider);
+    thin(wider);
+    snapshot("step", "sampled at twice the interval from here on", now_, false);
+  }
+  const double interval = exact() ? 0 : static_cast<double>(std::uint64_t{1} << header.log2_interval.load());
+  recorder_.limit(static_cast<double>(file_->bytes() + recorder_.pending().size() / 2) /
+                  static_cast<double>(limits_.file_bytes - std::min(limits_.file_bytes / 4, kReserve)));
+  recorder_.look(accounts_.tree, now_, interval);
+  totals(false);
+  const std::uint64_t pause = std::max<std::uint64_t>(1'000'000, now_ / 60);
+  if (recorder_.pending().size() > kFlushBytes || now_ > flushed_ + pause) flush();
+  if (accounts_.peak_bytes > peak_bytes_written_ + peak_bytes_written_ / 10 && now_ > peak_written_ + 10 * pause) {
+    snapshot("peak", "", microseconds(accounts_.peak_stamp), true);
+    peak_bytes_written_ = accounts_.peak_bytes;
+    peak_written_ = now_;
+  }
+}
+
+void Process::totals(bool force) {
+  if (statm_ >= 0) {
+    char text[128];
+    const ssize_t length = pread(statm_, text, sizeof text - 1, 0);
+    if (length > 0) {
+      text[length] = '\0';
+      char* end = nullptr;
+      std::strtoull(text, &end, 10);
+      rss_ = static_cast<std::int64_t>(std::strtoull(end, nullptr, 10)) * 4096;
+    }
+  }
+  const auto differs = [](std::int64_t now, std::int64_t then) {
+    return std::abs(now - then) > std::max<std::int64_t>(then / 100, 4096);
+  };
+  const std::uint64_t least = std::max<std::uint64_t>(10'000, now_ / 2000);
+  const bool due =
+      now_ >= totals_recorded_ + least &&
+      (differs(accounts_.high, totals_bytes_) || differs(accounts_.low, totals_bytes_) || differs(rss_, rss_recorded_));
+  if (!due && !force) return;
+  totals_.number(now_ - totals_last_);
+  totals_.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.bytes)));
+  totals_.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.bytes - accounts_.low)));
+  totals_.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.high - accounts_.bytes)));
+  totals_.number(static_cast<std::uint64_t>(std::max(0.0, accounts_.blocks) + 0.5));
+  totals_.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, rss_)));
+  totals_.number(static_cast<std::uint64_t>(accounts_.allocations + 0.5));
+  totals_.number(static_cast<std::uint64_t>(std::max(0.0, accounts_.frees) + 0.5));
+  totals_last_ = totals_recorded_ = now_;
+  totals_bytes_ = accounts_.low = accounts_.high = accounts_.bytes;
+  rss_recorded_ = rss_;
+}
+
+void Process::snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak) {
+  flush();  // nodes first
+  Bytes out;
+  out.text(kind);
+  out.text(name);
+  out.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, peak ? accounts_.peak_bytes : accounts_.bytes)));
+  for (const Chain& chain : accounts_.chains) {
+    const std::int64_t bytes = peak ? accounts_.at_peak(chain) : chain.bytes;
+    const double blocks = peak ? accounts_.blocks_at_peak(chain) : chain.blocks;
+    if (bytes <= 0 && blocks < 0.5) continue;
+    out.number(chain.node);
+    out.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes)));
+    out.number(static_cast<std::uint64_t>(std::max(0.0, blocks) + 0.5));
+  }
+  file_->write(Chunk::kSnapshot, out.view(), at, at);
+}
+
+void Process::flush() {
+  Bytes out;
+  modules_.write(out, modules_written_);
+  if (!out.empty()) file_->write(Chunk::kModules, out.view(), flushed_, now_);
+  modules_written_ = modules_.size();
+  out.clear();
+  if (accounts_.tree.size() > nodes_written_) {
+    out.number(nodes_written_);
+    accounts_.tree.write(out, nodes_written_);
+    file_->write(Chunk::kNodes, out.view(), flushed_, now_);
+    nodes_written_ = accounts_.tree.size();
+  }
+  if (!recorder_.pending().empty()) {
+    file_->write(Chunk::kChanges, recorder_.pending().view(), flushed_changes_, recorder_.last_time());
+    flushed_changes_ = recorder_.last_time();
+    recorder_.pending().clear();
+  }
+  if (!totals_.empty()) {
+    file_->write(Chunk::kTotals, totals_.view(), totals_from_, totals_last_);
+    totals_from_ = totals_last_;
+    totals_.clear();
+  }
+  flushed_ = now_;
+}
+
+void Process::finish(const char* how) {
+  calibrate();
+  while (drain()) {
+  }
+  give_up_waiting(true);
+  recorder_.look(accounts_.tree, now_,
+                 exact() ? 0 : static_cast<double>(std::uint64_t{1} << session_.header().log2_interval.load()));
+  recorder_.finish(accounts_.tree, now_);
+  totals(true);
+  snapshot("peak", "", microseconds(accounts_.peak_stamp), true);
+  snapshot("end", "", now_, false);
+  Bytes out;
+  for (const Chain& chain : accounts_.chains) {
+    out.number(chain.node);
+    out.number(chain.cut);
+    out.number(static_cast<std::uint64_t>(chain.allocations + 0.5));
+    out.number(static_cast<std::uint64_t>(chain.allocated + 0.5));
+    out.number(static_cast<std::uint64_t>(chain.temporary + 0.5));
+    out.number(static_cast<std::uint64_t>(chain.own_peak));
+  }
+  file_->write(Chunk::kChains, out.view(), 0, now_);
+  out.clear();
+  for (const Thread& thread : accounts_.threads) {
+    out.number(thread.id);
+    out.text(thread.name);
+    out.number(static_cast<std::uint64_t>(thread.allocations + 0.5));
+    out.number(static_cast<std::uint64_t>(thread.allocated + 0.5));
+    out.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, thread.bytes)));
+    out.number(static_cast<std::uint64_t>(thread.own_peak));
+  }
+  file_->write(Chunk::kThreads, out.view(), 0, now_);
+  out.clear();
+  for (std::size_t bin = 0; bin < SizeHistogram::kBins; ++bin) {
+    if (accounts_.sizes.blocks[bin] == 0) continue;
+    out.number(bin);
+    out.number(static_cast<std::uint64_t>(accounts_.sizes.blocks[bin] + 0.5));
+    out.number(static_cast<std::uint64_t>(accounts_.sizes.bytes[bin] + 0.5));
+  }
+  file_->write(Chunk::kSizes, out.view(), 0, now_);
+  const Header& header = session_.header();
+  std::ostringstream json;
+  json.precision(17);
+  json << "{\"how\": " << json_text(how) << ", \"microseconds\": " << now_ << ", \"mode\": \""
+       << name_of(header.mode.load())
+       << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << header.log2_interval.load())
+       << ", \"rate\": " << recorder_.rate() << ", \"events\": " << events_ << ", \"records\": " << recorder_.records()
+       << ", \"allocations\": " << static_cast<std::uint64_t>(accounts_.allocations + 0.5)
+       << ", \"frees\": " << static_cast<std::uint64_t>(std::max(0.0, accounts_.frees) + 0.5)
+       << ", \"peak_bytes\": " << accounts_.peak_bytes << ", \"peak_at\": " << microseconds(accounts_.peak_stamp)
+       << ", \"waits\": " << header.waits.load() << ", \"lost\": {\"nested\": " << header.lost.nested.load()
+       << ", \"no_ring\": " << header.lost.no_ring.load() << ", \"ring_full\": " << header.lost.ring_full.load()
+       << ", \"set_full\": " << header.lost.set_full.load() << ", \"frees\": " << lost_frees_
+       << ", \"unknown_frees\": " << unknown_frees_ << ", \"unknown_chains\": " << unknown_chains_
+       << ", \"nodes\": " << accounts_.tree.refused() << "}, \"chains_cut\": " << header.lost.chains_cut.load()
+       << ", \"chains_torn\": " << header.lost.chains_torn.load() << "}";
+  file_->write(Chunk::kEnd, json.view(), now_, now_);
+  file_->finish();
+  session_.header().mode.store(Mode::kOff);
+}
+
+}  // namespace heapyard::tracer

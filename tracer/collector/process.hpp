@@ -1,0 +1,120 @@
+// One traced process: reads its rings, accounts, and writes its trace.
+//
+// Order: records of all rings are taken by their stamps. A free whose allocation is still on its way in another ring
+// waits for it; an allocation at an address that still lives waits for the free. What never comes is counted and
+// forgotten after a while.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tracer/collector/accounts.hpp"
+#include "tracer/collector/lossy_recorder.hpp"
+#include "tracer/collector/modules.hpp"
+#include "tracer/collector/trace_file.hpp"
+#include "tracer/session/layout.hpp"
+#include "tracer/session/sample_set.hpp"
+
+namespace heapyard::tracer {
+
+struct Limits {
+  std::uint64_t file_bytes = 256u << 20;
+  std::size_t nodes = 2'000'000;        // 72 bytes each, and 8 in the hash
+  std::size_t live_samples = 1u << 18;  // beyond it the interval doubles
+  bool may_step = true;                 // from exact to sampled, when the collector cannot keep up
+};
+
+class Process {
+ public:
+  // `memory`: what the program sent; mapped here, and closed. Throws std::system_error.
+  Process(int memory, const std::string& folder, const Limits& limits);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  std::uint32_t pid() const { return session_.header().pid; }
+  int pid_file() const { return pid_file_; }
+  bool exact() const;
+  // Takes what the rings hold; true if there was something.
+  bool drain();
+  // Looks at what changed and writes what is due; every 10 ms or so.
+  void tick();
+  // Whether the process still runs the program that sent the memory.
+  bool runs();
+  // The last of it. `how`: "ended", "executed another program", "tracing stopped".
+  void finish(const char* how);
+
+ private:
+  struct Cursor {
+    std::uint64_t at, head;
+    std::uint32_t ring;
+  };
+  struct RingAccount {
+    std::uint32_t thread_id = 0;
+    std::uint16_t thread = 0;
+    std::uint64_t scanned = 0;          // words up to which modules are known
+    std::uint64_t last_allocation = 0;  // address, if nothing came between
+    Block moved;                        // by a realloc that may fail
+    std::uint64_t moved_size = 0;
+  };
+  struct Waiting {
+    std::uint64_t since;  // microseconds
+    Block block;          // an allocation; or of a free, its address and stamp
+    std::uint64_t size;
+  };
+
+  std::uint64_t microseconds(std::uint64_t stamp) const;
+  std::uint64_t next_stamp(Cursor& cursor);
+  void take(Cursor& cursor);
+  void chain(const std::uint64_t* words);
+  void module(const std::uint64_t* words);
+  void look_ahead_for_modules();
+  void allocation(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, std::uint64_t size, unsigned log2,
+                  std::uint64_t hash);
+  void release(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, bool move);
+  void give_up_waiting(bool all);
+  void mark(const std::uint64_t* words);
+  void thin(unsigned log2);
+  void note_thread(std::uint32_t ring);
+  void calibrate();
+  void snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak);
+  void totals(bool force);
+  void flush();
+  std::string meta() const;
+
+  Session session_;
+  SampleSet set_;
+  Limits limits_;
+  int pid_file_ = -1;
+  int statm_ = -1;
+  std::uint64_t exe_ = 0;  // of /proc/pid/exe: device and inode mixed
+  double nanoseconds_per_stamp_ = 0;
+  std::uint64_t now_ = 0;
+  std::uint64_t now_stamp_ = 0;
+  Accounts accounts_;
+  LiveBlocks live_;
+  Modules modules_;
+  LossyRecorder recorder_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_hash_;  // chain's hash -> chain
+  std::unordered_map<std::uint32_t, std::uint32_t> by_node_;  // node -> chain
+  std::unordered_multimap<std::uint64_t, Waiting> late_allocations_, early_frees_;
+  std::vector<RingAccount> rings_;
+  std::unordered_map<std::uint32_t, std::uint16_t> thread_by_id_;
+  std::unique_ptr<TraceFile> file_;
+  std::size_t modules_written_ = 1, nodes_written_ = 1;
+  Bytes totals_;
+  std::uint64_t totals_last_ = 0, totals_from_ = 0, totals_recorded_ = 0;
+  std::int64_t totals_bytes_ = 0, rss_ = 0, rss_recorded_ = 0;
+  std::uint64_t flushed_changes_ = 0;  // time of the last record in the file
+  std::uint64_t flushed_ = 0, peak_written_ = 0, last_life_check_ = 0;
+  std::int64_t peak_bytes_written_ = 0;
+  std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
+  unsigned thinned_ = 0;
+  std::uint32_t modules_seen_ = 0;
+  std::vector<Cursor> cursors_;
+};
+
+}  // namespace heapyard::tracer

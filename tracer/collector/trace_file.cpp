@@ -1,0 +1,109 @@
+#include "tracer/collector/trace_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "tracer/collector/bytes.hpp"
+
+namespace heapyard::tracer {
+namespace {
+
+constexpr char kFileMagic[] = "heapyard-trace 1\n";
+constexpr int kLevel = 3;
+
+// CRC-32 of IEEE 802.3, as zlib and Python's zlib.crc32 compute it.
+std::uint32_t crc32(std::string_view bytes) {
+  static const std::array<std::uint32_t, 256> table = [] {
+    std::array<std::uint32_t, 256> made{};
+    for (std::uint32_t index = 0; index < 256; ++index) {
+      std::uint32_t value = index;
+      for (int bit = 0; bit < 8; ++bit) value = (value & 1) != 0 ? value >> 1 ^ 0xedb88320u : value >> 1;
+      made[index] = value;
+    }
+    return made;
+  }();
+  std::uint32_t crc = 0xffffffffu;
+  for (const char byte : bytes) crc = table[(crc ^ static_cast<std::uint8_t>(byte)) & 0xff] ^ crc >> 8;
+  return ~crc;
+}
+
+struct ChunkHead {
+  char magic[4];  // "HYCK"
+  char kind;
+  char reserved[3];
+  std::uint32_t raw, stored;  // bytes
+  std::uint32_t crc;          // of what is stored
+  std::uint32_t reserved_too;
+  std::uint64_t from, to;  // microseconds
+};
+static_assert(sizeof(ChunkHead) == 40);
+
+}  // namespace
+
+TraceFile::TraceFile(const std::string& path)
+    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (file_ < 0) throw std::system_error(errno, std::generic_category(), path);
+  put({kFileMagic, sizeof kFileMagic - 1});
+}
+
+TraceFile::~TraceFile() { close(file_); }
+
+bool TraceFile::put(std::string_view bytes) {
+  while (!bytes.empty() && !refused_) {
+    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      refused_ = true;
+      break;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes_ += static_cast<std::uint64_t>(written);
+  }
+  return !refused_;
+}
+
+bool TraceFile::write(Chunk kind, std::string_view bytes, std::uint64_t from, std::uint64_t to) {
+  compressed_.resize(sizeof(ChunkHead) + ZSTD_compressBound(bytes.size()));
+  const std::size_t stored = ZSTD_compress(compressed_.data() + sizeof(ChunkHead),
+                                           compressed_.size() - sizeof(ChunkHead), bytes.data(), bytes.size(), kLevel);
+  if (ZSTD_isError(stored) != 0) return false;
+  compressed_.resize(sizeof(ChunkHead) + stored);
+  ChunkHead head{{'H', 'Y', 'C', 'K'},
+                 static_cast<char>(kind),
+                 {},
+                 static_cast<std::uint32_t>(bytes.size()),
+                 static_cast<std::uint32_t>(stored),
+                 crc32(std::string_view(compressed_).substr(sizeof(ChunkHead))),
+                 0,
+                 from,
+                 to};
+  std::memcpy(compressed_.data(), &head, sizeof head);
+  const std::uint64_t offset = bytes_;
+  if (!put(compressed_)) return false;
+  index_.push_back({kind, offset, from, to});
+  return true;
+}
+
+bool TraceFile::finish() {
+  Bytes index;
+  for (const Entry& entry : index_) {
+    index.number(static_cast<std::uint8_t>(entry.kind));
+    index.number(entry.offset);
+    index.number(entry.from);
+    index.number(entry.to);
+  }
+  const std::uint64_t offset = bytes_;
+  if (!write(Chunk::kIndex, index.view(), 0, 0)) return false;
+  char trailer[16];
+  std::memcpy(trailer, &offset, 8);
+  std::memcpy(trailer + 8, "HYINDEX1", 8);
+  return put({trailer, sizeof trailer}) && fsync(file_) == 0;
+}
+
+}  // namespace heapyard::tracer

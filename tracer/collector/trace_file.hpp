@@ -1,0 +1,54 @@
+// The trace file: a line of magic, then chunks, each whole by itself; at the end an index. docs/trace-format.md.
+//
+// A file cut off anywhere opens up to its last whole chunk. Cost: O(bytes) per chunk.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heapyard::tracer {
+
+enum class Chunk : char {
+  kMeta = 'M',      // JSON: what was traced, how
+  kModules = 'O',   // files mapped into the program
+  kNodes = 'N',     // call tree: parent, module, offset
+  kChanges = 'C',   // memory of nodes over time
+  kTotals = 'T',    // of the whole process over time
+  kSnapshot = 'S',  // exact composition of an instant
+  kChains = 'H',    // per chain: allocations over the whole run
+  kThreads = 'R',
+  kSizes = 'Z',  // histogram of sizes
+  kEnd = 'E',    // JSON: how it ended, what was lost
+  kIndex = 'I',
+};
+
+class TraceFile {
+ public:
+  // Throws std::system_error if it cannot be created.
+  explicit TraceFile(const std::string& path);
+  ~TraceFile();
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  // `from`, `to`: microseconds since the start that the chunk is about. False once the disk refused.
+  bool write(Chunk kind, std::string_view bytes, std::uint64_t from, std::uint64_t to);
+  bool finish();
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Entry {
+    Chunk kind;
+    std::uint64_t offset, from, to;
+  };
+  bool put(std::string_view bytes);
+
+  int file_;
+  bool refused_ = false;
+  std::uint64_t bytes_ = 0;
+  std::vector<Entry> index_;
+  std::string compressed_;
+};
+
+}  // namespace heapyard::tracer

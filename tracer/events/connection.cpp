@@ -1,0 +1,111 @@
+#include "tracer/events/connection.hpp"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace heapyard::tracer {
+namespace {
+
+struct Wish {
+  Mode mode;
+  std::uint32_t log2_interval, depth;
+  const char* socket;
+};
+
+bool parse(const char* text, Wish& wish) {
+  char* end = nullptr;
+  wish.mode = static_cast<Mode>(std::strtoul(text, &end, 10));
+  if (*end != ':') return false;
+  wish.log2_interval = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
+  if (*end != ':' || wish.log2_interval < 1 || wish.log2_interval > 40) return false;
+  wish.depth = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
+  if (*end != ':' || wish.depth < 1 || wish.depth > 256) return false;
+  wish.socket = end + 1;
+  return wish.mode >= Mode::kSampled && wish.mode <= Mode::kPages;
+}
+
+bool send(int memory, const char* path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (std::strlen(path) >= sizeof address.sun_path) return false;
+  std::strcpy(address.sun_path, path);
+  const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (connection < 0) return false;
+  bool sent = false;
+  if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    char byte = 's';
+    iovec data{&byte, 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof memory)] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof memory);
+    std::memcpy(CMSG_DATA(rights), &memory, sizeof memory);
+    sent = sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
+  }
+  close(connection);
+  return sent;
+}
+
+}  // namespace
+
+Session connect_to_collector() {
+  const char* text = secure_getenv("HEAPYARD_TRACE");
+  Wish wish{};
+  if (text == nullptr || !parse(text, wish)) return {};
+  const bool exact = wish.mode == Mode::kExact;
+  const std::uint32_t rings = 1024, ring_bytes = exact ? 1u << 20 : 1u << 15, buckets = 1u << 17;
+  const Layout layout(rings, ring_bytes, buckets);
+  const int memory = memfd_create("heapyard-trace", MFD_CLOEXEC);
+  if (memory < 0) return {};
+  Session session;
+  if (ftruncate(memory, static_cast<off_t>(layout.end)) == 0) {
+    void* base = mmap(nullptr, layout.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory, 0);
+    if (base != MAP_FAILED) {
+      session = Session(base, layout);
+      Header& header = session.header();
+      header.magic = kMagic;
+      header.version = kVersion;
+      header.pid = static_cast<std::uint32_t>(getpid());
+      header.rings = rings;
+      header.ring_bytes = ring_bytes;
+      header.buckets = buckets;
+      header.depth = wish.depth;
+      header.mode.store(wish.mode);
+      header.log2_interval.store(wish.log2_interval);
+      timespec now;
+      clock_gettime(CLOCK_MONOTONIC, &now);
+      header.start_stamp = stamp();
+      header.start_nanoseconds =
+          static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+      const ssize_t length = readlink("/proc/self/exe", header.program, sizeof header.program - 1);
+      if (length > 0) header.program[length] = '\0';
+      Dl_info info;
+      if (void* next = dlsym(RTLD_NEXT, "malloc");
+          next != nullptr && dladdr(next, &info) != 0 && info.dli_fname != nullptr) {
+        std::strncpy(header.allocator, info.dli_fname, sizeof header.allocator - 1);
+      }
+      if (!send(memory, wish.socket)) {
+        munmap(base, layout.end);
+        session = Session{};
+      }
+    }
+  }
+  close(memory);
+  return session;
+}
+
+}  // namespace heapyard::tracer

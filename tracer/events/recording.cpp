@@ -1,0 +1,422 @@
+#include "tracer/events/recording.hpp"
+
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "tracer/events/connection.hpp"
+#include "tracer/events/unwinder.hpp"
+#include "tracer/session/poisson.hpp"
+
+extern "C" void* __libc_stack_end;  // of the dynamic linker: where the main thread's stack begins
+
+namespace heapyard::tracer {
+
+thread_local constinit ThreadState this_thread;
+
+namespace {
+
+constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
+
+struct Process {
+  Session session;  // changes only in connect() and after a fork
+  SampleSet samples;
+  std::atomic<std::uint32_t> generation{1};
+  std::atomic<int> connecting{0};  // 0 not yet, 1 one thread is at it, 2 done, 3 there is no collector
+  std::atomic<std::uint32_t> modules_known{0};
+  std::atomic<std::uintptr_t> modules[512] = {};  // bases of the objects the collector knows of
+  RuleCache rules;
+  pthread_key_t at_thread_end = 0;
+  bool has_key = false;
+};
+constinit Process process;
+
+// What other libraries allocate and free later in the thread's end takes a ring anew.
+void give_ring_back(void*) {
+  ThreadState& self = this_thread;
+  if (self.known_chains != nullptr) munmap(self.known_chains, kKnownChains * 8);
+  if (self.ring) self.ring.ring()->state.store(RingState::kLeft, std::memory_order_release);
+  self = ThreadState{};
+}
+
+void after_fork_in_child() {
+  if (process.session) munmap(process.session.base(), process.session.bytes());
+  process.session = Session{};
+  free_test.filter = no_samples;
+  free_test.every.store(false, std::memory_order_relaxed);
+  process.connecting.store(process.connecting.load() == 3 ? 3 : 0);
+  process.modules_known.store(0);
+  process.generation.fetch_add(1);
+  ThreadState& self = this_thread;
+  self.ring = RingWriter{};
+  self.random ^= static_cast<std::uint64_t>(getpid()) << 32;
+}
+
+class SettingUp {
+ public:
+  SettingUp() : before_(this_thread.busy) { this_thread.busy = Busy::kSettingUp; }
+  ~SettingUp() { this_thread.busy = before_; }
+
+ private:
+  const Busy before_;
+};
+
+// True once there is a session.
+bool connected() {
+  int state = process.connecting.load(std::memory_order_acquire);
+  if (state == 2) [[likely]]
+    return true;
+  if (state == 3 || environ == nullptr) return false;
+  if (state != 0 || !process.connecting.compare_exchange_strong(state, 1)) return false;  // another thread is at it
+  const SettingUp setting_up;
+  process.session = connect_to_collector();
+  if (!process.session) {
+    process.connecting.store(3);
+    return false;
+  }
+  static bool once = false;
+  if (!once) {
+    once = true;
+    process.has_key = pthread_key_create(&process.at_thread_end, give_ring_back) == 0;
+    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  }
+  process.samples = SampleSet(process.session);
+  free_test.filter = process.session.filter();
+  free_test.every.store(process.session.header().mode.load() == Mode::kExact, std::memory_order_relaxed);
+  process.connecting.store(2, std::memory_order_release);
+  return true;
+}
+
+Mode mode() { return process.session.header().mode.load(std::memory_order_relaxed); }
+
+void stop() {
+  process.session.header().mode.store(Mode::kOff);
+  free_test.every.store(false, std::memory_order_relaxed);
+  free_test.filter = no_samples;
+}
+
+bool take_ring(ThreadState& self) {
+  Header& header = process.session.header();
+  for (std::uint32_t index = 0; index < header.rings; ++index) {
+    Ring& ring = process.session.ring(index);
+    RingState unused = RingState::kUnused;
+    if (ring.state.load(std::memory_order_relaxed) != RingState::kUnused ||
+        !ring.state.compare_exchange_strong(unused, RingState::kOwned, std::memory_order_acquire)) {
+      continue;
+    }
+    ring.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+    std::uint32_t highest = header.highest_ring.load();
+    while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
+    }
+    self.ring = RingWriter(ring, process.session.words(index), header.ring_bytes);
+    return true;
+  }
+  return false;
+}
+
+void find_stack(ThreadState& self) {
+  if (syscall(SYS_gettid) == getpid()) {
+    self.stack_end = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
+    self.stack_begin = self.stack_end - (std::uintptr_t{1} << 40);
+    return;
+  }
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+  void* low = nullptr;
+  std::size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &low, &bytes);
+  pthread_attr_destroy(&attributes);
+  self.stack_begin = reinterpret_cast<std::uintptr_t>(low);
+  self.stack_end = self.stack_begin + bytes;
+}
+
+// The thread has a ring of the present session. O(1) but for the first time.
+bool ready(ThreadState& self) {
+  const std::uint32_t generation = process.generation.load(std::memory_order_relaxed);
+  if (self.generation == generation && self.ring) [[likely]]
+    return true;
+  const SettingUp setting_up;
+  if (self.known_chains == nullptr) {
+    void* memory = mmap(nullptr, kKnownChains * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    self.known_chains = static_cast<std::uint64_t*>(memory);
+  } else {
+    std::memset(self.known_chains, 0, kKnownChains * 8);
+  }
+  if (!self.ring) {
+    if (!take_ring(self)) {
+      process.session.header().lost.no_ring.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+    if (self.random == 0) self.random = stamp() ^ reinterpret_cast<std::uintptr_t>(&self) ^ 0x9e3779b97f4a7c15u;
+    if (self.stack_end == 0) find_stack(self);
+    if (process.has_key) pthread_setspecific(process.at_thread_end, &self);
+  }
+  self.generation = generation;
+  return true;
+}
+
+// Room in the ring. Sampled: none is none. Exact: waits for the collector, then asks for sampling, then gives up on it.
+std::uint64_t* room(ThreadState& self, std::size_t words) {
+  if (std::uint64_t* at = self.ring.reserve(words)) [[likely]]
+    return at;
+  Header& header = process.session.header();
+  const int saved_errno = errno;
+  std::uint64_t* at = nullptr;
+  if (mode() == Mode::kExact || mode() == Mode::kStepping) {
+    header.waits.fetch_add(1, std::memory_order_relaxed);
+    const timespec nap{0, 50'000};
+    std::uint64_t tail = self.ring.ring()->tail.load(std::memory_order_relaxed);
+    int still = 0, waited = 0;
+    while ((at = self.ring.reserve(words)) == nullptr && mode() != Mode::kOff) {
+      nanosleep(&nap, nullptr);
+      const std::uint64_t now = self.ring.ring()->tail.load(std::memory_order_relaxed);
+      still = now == tail ? still + 1 : 0;
+      tail = now;
+      if (++waited == 400) header.asked_to_step.store(1, std::memory_order_relaxed);  // 20 ms of naps, more of time
+      if (still == 10'000) stop();  // nothing read for a second or so: the collector has gone
+    }
+  }
+  if (at == nullptr) header.lost.ring_full.fetch_add(1, std::memory_order_relaxed);
+  errno = saved_errno;
+  return at;
+}
+
+void send_module(ThreadState& self, const dl_find_object& object) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(object.dlfo_map_start);
+  const std::uint32_t known = process.modules_known.load(std::memory_order_acquire);
+  for (std::uint32_t index = 0; index < known && index < 512; ++index) {
+    if (process.modules[index].load(std::memory_order_relaxed) == begin) return;
+  }
+  const link_map* map = object.dlfo_link_map;
+  char path[1024];
+  std::size_t length = std::strlen(map->l_name);
+  if (length == 0) {  // the program itself
+    const ssize_t read = readlink("/proc/self/exe", path, sizeof path);
+    length = read > 0 ? static_cast<std::size_t>(read) : 0;
+  } else {
+    length = length < sizeof path ? length : sizeof path;
+    std::memcpy(path, map->l_name, length);
+  }
+  // The build-id, from the notes of the mapped program headers.
+  const auto* header = static_cast<const ElfW(Ehdr)*>(object.dlfo_map_start);
+  std::uint8_t id[24] = {};
+  std::size_t id_length = 0;
+  if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0) {
+    const auto* program = reinterpret_cast<const ElfW(Phdr)*>(begin + header->e_phoff);
+    for (unsigned index = 0; index < header->e_phnum && id_length == 0; ++index) {
+      if (program[index].p_type != PT_NOTE) continue;
+      const char* note = reinterpret_cast<const char*>(map->l_addr + program[index].p_vaddr);
+      const char* end = note + program[index].p_memsz;
+      while (note + sizeof(ElfW(Nhdr)) <= end) {
+        ElfW(Nhdr) fields;
+        std::memcpy(&fields, note, sizeof fields);
+        const char* name = note + sizeof fields;
+        const char* description = name + ((fields.n_namesz + 3) & ~3u);
+        if (fields.n_type == NT_GNU_BUILD_ID && fields.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0 &&
+            fields.n_descsz <= 20) {
+          id_length = fields.n_descsz;
+          std::memcpy(id, description, id_length);
+          break;
+        }
+        note = description + ((fields.n_descsz + 3) & ~3u);
+      }
+    }
+  }
+  id[20] = static_cast<std::uint8_t>(id_length);
+  const std::size_t words = 4 + 3 + (length + 7) / 8;
+  std::uint64_t* at = room(self, words);
+  if (at == nullptr) return;  // told again with the next address of it
+  at[0] = first_word(Kind::kModule, length);
+  at[1] = begin;
+  at[2] = reinterpret_cast<std::uintptr_t>(object.dlfo_map_end);
+  at[3] = map->l_addr;
+  std::memcpy(at + 4, id, 24);
+  at[words - 1] = 0;
+  std::memcpy(at + 7, path, length);
+  self.ring.publish(words);
+  process.session.header().modules_sent.fetch_add(1, std::memory_order_release);
+  const std::uint32_t place = process.modules_known.fetch_add(1, std::memory_order_acq_rel);
+  if (place < 512) process.modules[place].store(begin, std::memory_order_relaxed);
+}
+
+// Whether the stack of `frame`'s function may be followed by frame pointers, and up to where.
+std::uintptr_t stack_end_around(const ThreadState& self, std::uintptr_t sp) {
+  return sp >= self.stack_begin && sp < self.stack_end ? self.stack_end : 0;
+}
+
+// The hash that stands for the chain, which the collector has been sent.
+[[gnu::noinline]] std::uint64_t chain_of(ThreadState& self, void* frame) {
+  Header& header = process.session.header();
+  std::uintptr_t frames[256];
+  unsigned count = 0;
+  const auto at = reinterpret_cast<std::uintptr_t>(frame);
+  const auto* stored = static_cast<const std::uintptr_t*>(frame);
+  const Registers caller{stored[1], at + 16, stored[0]};
+  const ChainEnd end = walk(process.rules, caller, stack_end_around(self, at), frames, header.depth, count,
+                            [&](const dl_find_object& object) { send_module(self, object); });
+  if (end == ChainEnd::kCut) header.lost.chains_cut.fetch_add(1, std::memory_order_relaxed);
+  if (end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
+  std::uint64_t hash = 0x9e3779b97f4a7c15u + self.generation;
+  for (unsigned index = 0; index < count; ++index) {
+    hash = (hash ^ frames[index]) * 0xbf58476d1ce4e5b9u;
+    hash ^= hash >> 29;
+  }
+  hash += hash == 0;
+  std::uint64_t& known = self.known_chains[hash % kKnownChains];
+  if (known == hash) [[likely]]
+    return hash;
+  std::uint64_t* words = room(self, 2 + count);
+  if (words == nullptr) return 0;
+  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end != ChainEnd::kWhole) << 32);
+  words[1] = hash;
+  std::memcpy(words + 2, frames, count * 8);
+  self.ring.publish(2 + count);
+  known = hash;
+  return hash;
+}
+
+// Holds the thread's recording against signals that allocate.
+class Recording {
+ public:
+  explicit Recording(ThreadState& self) : self_(self), held_(self.busy == Busy::kNo) {
+    if (held_) self.busy = Busy::kRecording;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Recording() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (held_) self_.busy = Busy::kNo;
+  }
+  // False: this came in the middle of another; if of a recording, then by a signal, and it is lost.
+  bool held() const {
+    if (!held_ && self_.busy == Busy::kRecording && process.session)
+      process.session.header().lost.nested.fetch_add(1, std::memory_order_relaxed);
+    return held_;
+  }
+
+ private:
+  ThreadState& self_;
+  const bool held_;
+};
+
+void write_short(ThreadState& self, Kind kind, std::uintptr_t address) {
+  if (std::uint64_t* at = room(self, 2)) {
+    at[0] = first_word(kind, address);
+    at[1] = stamp();
+    self.ring.publish(2);
+  }
+}
+
+}  // namespace
+
+constinit FreeTest free_test{no_samples, false};
+
+[[gnu::noinline, gnu::cold]] void record_allocation(void* block, std::size_t size, void* frame) {
+  ThreadState& self = this_thread;
+  const Recording recording(self);
+  if (!recording.held()) return;
+  const int saved_errno = errno;
+  if (!connected()) {
+    self.to_sample = 1 << 16;  // ask again after a while
+    errno = saved_errno;
+    return;
+  }
+  Header& header = process.session.header();
+  const Mode now = mode();
+  if (now == Mode::kOff) {
+    self.to_sample = std::int64_t{1} << 60;
+    return;
+  }
+  const unsigned log2_interval = now == Mode::kExact ? 0 : header.log2_interval.load(std::memory_order_relaxed);
+  const bool first = self.generation == 0 && self.random == 0;
+  const bool can = ready(self);
+  if (now == Mode::kExact) {
+    self.to_sample = -1;
+  } else {
+    self.to_sample = next_distance(self.random, log2_interval);
+    if (first) {  // the thread's first allocation, not drawn by chance: only now the distances begin
+      self.to_sample -= static_cast<std::int64_t>(size) + 1;
+      if (self.to_sample >= 0) {
+        errno = saved_errno;
+        return;
+      }
+      self.to_sample = next_distance(self.random, log2_interval);
+    }
+  }
+  if (can && block != nullptr) {
+    if (const std::uint64_t chain = chain_of(self, frame)) {
+      const auto address = reinterpret_cast<std::uintptr_t>(block);
+      if (now != Mode::kExact && !process.samples.insert(address)) {
+        header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
+      } else if (std::uint64_t* at = room(self, 4)) {
+        at[0] = first_word(Kind::kAlloc, address);
+        at[1] = stamp();
+        at[2] = static_cast<std::uint64_t>(log2_interval) << 56 | size;
+        at[3] = chain;
+        self.ring.publish(4);
+      } else if (now != Mode::kExact) {
+        process.samples.erase(address);
+      }
+    }
+  }
+  errno = saved_errno;
+}
+
+[[gnu::noinline]] void record_free(void* block, FreeKind kind) {
+  ThreadState& self = this_thread;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  if (!process.session) return;
+  // Before anything else: whoever comes in between, the set must not keep an address that is given back.
+  const bool sampled = process.samples.maybe(address) && process.samples.erase(address);
+  if (!sampled && !free_test.every.load(std::memory_order_relaxed)) return;
+  const Recording recording(self);
+  if (!recording.held()) return;
+  const int saved_errno = errno;
+  const Mode now = mode();
+  if (now == Mode::kSampled && !sampled) {
+    free_test.every.store(false, std::memory_order_relaxed);  // the collector has come down from exact
+  } else if (now != Mode::kOff && ready(self)) {
+    write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
+  }
+  errno = saved_errno;
+}
+
+void record_stay(void* block) {
+  ThreadState& self = this_thread;
+  const Recording recording(self);
+  if (!recording.held() || !process.session || mode() == Mode::kOff || !ready(self)) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  if (mode() != Mode::kExact) process.samples.insert(address);
+  write_short(self, Kind::kStay, address);
+}
+
+void record_mark(const char* name) {
+  ThreadState& self = this_thread;
+  const Recording recording(self);
+  if (!recording.held() || !connected() || mode() == Mode::kOff || !ready(self)) return;
+  const std::size_t length = std::strlen(name) < 200 ? std::strlen(name) : 200, words = 2 + (length + 7) / 8;
+  if (std::uint64_t* at = room(self, words)) {
+    at[words - 1] = 0;
+    at[0] = first_word(Kind::kMark, length);
+    at[1] = stamp();
+    std::memcpy(at + 2, name, length);
+    self.ring.publish(words);
+  }
+}
+
+void forget_modules() {
+  if (process.connecting.load() != 2) return;
+  process.rules.forget();
+  process.modules_known.store(0);
+  process.generation.fetch_add(1);
+}
+
+}  // namespace heapyard::tracer

@@ -1,0 +1,127 @@
+// The memory that a traced program and the collector share: one header, a set of sampled blocks, and a ring per thread.
+//
+// Idea: the program creates it (memfd) and hands it to the collector through a socket, so that it outlives the program:
+// what was written before a SIGKILL is read afterwards. Both sides are of one build; the version says so.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace heapyard::tracer {
+
+inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::size_t kPage = 4096;
+
+enum class Mode : std::uint32_t {
+  kOff,       // nothing is recorded any more: the collector has gone
+  kSampled,   // allocations by Poisson's process over bytes; frees of sampled blocks
+  kStepping,  // on the way from exact to sampled: allocations are sampled, every free is recorded
+  kExact,     // every allocation and every free
+  kPages,     // page records and spans that a heap takes and gives back
+};
+
+// What a ring holds: records of 64-bit words. The first word has the kind in its top byte and an address or a number
+// below.
+enum class Kind : std::uint8_t {
+  kPad,     // the rest of the ring is empty; go on at its beginning
+  kAlloc,   // address | stamp | log2(interval) << 56, size | chain
+  kFree,    // address | stamp
+  kMove,    // address | stamp: a free because of a realloc that may yet fail
+  kStay,    // address | stamp: that realloc failed, the block of the last kMove lives on
+  kChain,   // frames, 1 if cut short << 32 | chain | return addresses, innermost first
+  kModule,  // bytes of path | begin | end | load bias | build-id (20 bytes, its length in the next) | path, padded
+  kMark,    // bytes of name | stamp | name, padded
+};
+
+// Allocations and frees that left no record, each for its reason. Never silently: the trace holds every count.
+struct Lost {
+  std::atomic<std::uint64_t> nested;       // made by a signal handler in the middle of a recording
+  std::atomic<std::uint64_t> no_ring;      // more threads at once than rings
+  std::atomic<std::uint64_t> ring_full;    // the collector did not keep up
+  std::atomic<std::uint64_t> set_full;     // no room to remember a sampled block
+  std::atomic<std::uint64_t> chains_cut;   // call chains longer than the limit: their outermost frames are missing
+  std::atomic<std::uint64_t> chains_torn;  // call chains that ended in code without unwind tables
+};
+
+struct Header {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t pid;
+  std::uint32_t rings;
+  std::uint32_t ring_bytes;  // a power of two
+  std::uint32_t buckets;     // of the set, a power of two
+  std::uint32_t depth;       // frames of a chain at most
+  std::uint64_t start_stamp;
+  std::uint64_t start_nanoseconds;  // CLOCK_MONOTONIC at start_stamp
+  std::atomic<Mode> mode;
+  std::atomic<std::uint32_t> asked_to_step;  // a thread found its ring full for too long
+  std::atomic<std::uint32_t> log2_interval;  // mean bytes between two samples
+  std::atomic<std::uint32_t> highest_ring;   // rings ever used
+  std::atomic<std::uint64_t> waits;          // times a thread waited for room in its ring
+  std::atomic<std::uint32_t> modules_sent;   // records of modules in all rings, counted after they were published
+  Lost lost;
+  char allocator[256];  // the library whose malloc serves
+  char program[256];    // /proc/self/exe
+};
+
+// How many sampled blocks lie on pages that share a number: 0 on nearly every free, so that a free costs one load.
+inline constexpr std::size_t kPageFilter = 1u << 16;
+inline constexpr std::size_t filter_place(std::uintptr_t address) { return (address >> 12) & (kPageFilter - 1); }
+
+struct alignas(64) Bucket {
+  std::atomic<std::uint64_t> address[8];
+};
+
+enum class RingState : std::uint32_t { kUnused, kOwned, kLeft };
+
+struct alignas(64) Ring {
+  std::atomic<RingState> state;
+  std::atomic<std::uint32_t> thread;            // kernel's id of its owner
+  std::atomic<std::uint64_t> head;              // words ever written, by the owner
+  alignas(64) std::atomic<std::uint64_t> tail;  // words ever read, by the collector
+};
+
+inline constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
+
+// Where the parts lie, by what the header says. All offsets in bytes from the header.
+struct Layout {
+  std::size_t filter, set, ring_heads, ring_words, end;
+
+  constexpr Layout(std::size_t rings, std::size_t ring_bytes, std::size_t buckets)
+      : filter(in_pages(sizeof(Header))),
+        set(filter + kPageFilter * sizeof(std::uint16_t)),
+        ring_heads(set + buckets * sizeof(Bucket)),
+        ring_words(in_pages(ring_heads + rings * sizeof(Ring))),
+        end(ring_words + rings * ring_bytes) {}
+  explicit Layout(const Header& header) : Layout(header.rings, header.ring_bytes, header.buckets) {}
+};
+
+// One process's shared memory, seen by either side. O(1) each.
+class Session {
+ public:
+  Session() = default;
+  Session(void* base, const Layout& layout) : base_(static_cast<char*>(base)), layout_(layout) {}
+
+  explicit operator bool() const { return base_ != nullptr; }
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+  std::atomic<std::uint16_t>* filter() const {
+    return reinterpret_cast<std::atomic<std::uint16_t>*>(base_ + layout_.filter);
+  }
+  Bucket* set() const { return reinterpret_cast<Bucket*>(base_ + layout_.set); }
+  Ring& ring(std::size_t index) const { return reinterpret_cast<Ring*>(base_ + layout_.ring_heads)[index]; }
+  std::uint64_t* words(std::size_t index) const {
+    return reinterpret_cast<std::uint64_t*>(base_ + layout_.ring_words + index * header().ring_bytes);
+  }
+  void* base() const { return base_; }
+  std::size_t bytes() const { return layout_.end; }
+
+ private:
+  char* base_ = nullptr;
+  Layout layout_{0, 0, 0};
+};
+
+inline std::uint64_t stamp() { return __builtin_ia32_rdtsc(); }
+
+}  // namespace heapyard::tracer
