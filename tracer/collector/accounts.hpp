@@ -20,8 +20,9 @@ struct Chain {
   bool cut = false;
   std::int64_t bytes = 0;  // live
   double blocks = 0;
+  double variance = 0;          // of bytes as an estimate, bytes squared; 0 if every event is recorded
   std::int64_t peak_bytes = 0;  // when the whole heap was at peak number `peak`
-  double peak_blocks = 0;
+  double peak_blocks = 0, peak_variance = 0;
   std::uint64_t peak = 0;
   std::int64_t own_peak = 0;              // the most this chain ever owned
   double allocations = 0, allocated = 0;  // over the whole run
@@ -56,6 +57,7 @@ class Accounts {
     const auto amount = static_cast<std::int64_t>(block.bytes);
     chain.bytes += amount;
     chain.blocks += block.blocks;
+    chain.variance += variance_of(block);
     chain.own_peak = std::max(chain.own_peak, chain.bytes);
     Thread& thread = threads[block.thread];
     thread.bytes += amount;
@@ -85,6 +87,7 @@ class Accounts {
     const auto amount = static_cast<std::int64_t>(block.bytes);
     chain.bytes -= amount;
     chain.blocks -= block.blocks;
+    chain.variance -= variance_of(block);
     if (temporary) chain.temporary += block.blocks;
     threads[block.thread].bytes -= amount;
     bytes -= amount;
@@ -96,6 +99,9 @@ class Accounts {
 
   std::int64_t at_peak(const Chain& chain) const { return chain.peak == peak_ ? chain.peak_bytes : chain.bytes; }
   double blocks_at_peak(const Chain& chain) const { return chain.peak == peak_ ? chain.peak_blocks : chain.blocks; }
+  double variance_at_peak(const Chain& chain) const {
+    return chain.peak == peak_ ? chain.peak_variance : chain.variance;
+  }
 
  private:
   void keep_peak(Chain& chain) const {
@@ -103,6 +109,13 @@ class Accounts {
     chain.peak = peak_;
     chain.peak_bytes = chain.bytes;
     chain.peak_blocks = chain.blocks;
+    chain.peak_variance = chain.variance;
+  }
+
+  // Horvitz and Thompson's unbiased estimate: z^2 (1 - p) / p^2 for a sampled block of z bytes, which counts z / p.
+  static double variance_of(const Block& block) {
+    const auto counted = static_cast<double>(block.bytes);
+    return block.blocks > 1 ? counted * counted * (1 - 1 / static_cast<double>(block.blocks)) : 0;
   }
 
   std::uint64_t peak_ = 1;

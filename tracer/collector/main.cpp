@@ -84,7 +84,7 @@ class Collector {
     bool parent = true, stopped = false;
     while (!stopped && (parent || !processes_.empty())) {
       bool busy = false;
-      for (auto& process : processes_) busy |= process->exact();
+      for (auto& process : processes_) busy |= process->busy();
       std::vector<pollfd> files{{listening_, POLLIN, 0}, {signals_, POLLIN, 0}, {parent ? 0 : -1, POLLIN, 0}};
       for (auto& process : processes_) files.push_back({process->pid_file(), POLLIN, 0});
       poll(files.data(), files.size(), processes_.empty() ? (parent ? -1 : 0) : busy ? 1 : 10);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -39,9 +40,9 @@ std::uint64_t executable(std::uint32_t pid) {
   return facts.st_dev * 0x9e3779b97f4a7c15u ^ facts.st_ino;
 }
 
-std::string read_words(const std::string& path) {  // NUL-separated, as JSON array
-  std::ifstream in(path, std::ios::binary);
-  std::string all((std::istreambuf_iterator<char>(in)), {}), out = "[";
+// Words with a NUL after each, as a JSON array.
+std::string words_of(std::string_view all) {
+  std::string out = "[";
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find('\0', at), all.size());
     out += (out.size() > 1 ? ", " : "") + json_text(all.substr(at, end - at));
@@ -118,25 +119,21 @@ Process::~Process() {
 
 std::string Process::meta() const {
   const Header& header = session_.header();
-  const std::string proc = "/proc/" + std::to_string(header.pid);
-  std::string status_line, parent = "0";
-  std::ifstream status(proc + "/status");
-  while (std::getline(status, status_line)) {
-    if (status_line.starts_with("PPid:")) parent = std::to_string(std::strtoul(status_line.c_str() + 5, nullptr, 10));
-  }
   timespec real;
   clock_gettime(CLOCK_REALTIME, &real);
   const double began = static_cast<double>(real.tv_sec) + static_cast<double>(real.tv_nsec) * 1e-9 -
                        static_cast<double>(monotonic() - header.start_nanoseconds) * 1e-9;
   std::ostringstream out;
   out.precision(17);
-  out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << parent << ", \"mode\": \""
+  out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << header.parent << ", \"mode\": \""
       << name_of(header.mode.load()) << "\", \"interval\": "
       << (header.mode.load() == Mode::kExact ? 0 : std::uint64_t{1} << header.log2_interval.load())
       << ", \"depth\": " << header.depth << ", \"page_record\": " << LossyRecorder::kFloor
       << ", \"rate\": " << LossyRecorder::kFirstRate << ", \"started\": " << began
       << ", \"program\": " << json_text(header.program) << ", \"allocator\": " << json_text(header.allocator)
-      << ", \"command\": " << read_words(proc + "/cmdline") << ", \"limit_bytes\": " << limits_.file_bytes
+      << ", \"command\": "
+      << words_of({header.command, std::min<std::size_t>(header.command_bytes, sizeof header.command)})
+      << ", \"limit_bytes\": " << limits_.file_bytes
       << ", \"time_unit\": \"microseconds\", \"address_bits\": 64, \"byte_order\": \"little\"}";
   return out.str();
 }
@@ -259,12 +256,14 @@ void Process::take(Cursor& cursor) {
 bool Process::drain() {
   Header& header = session_.header();
   cursors_.clear();
+  last_words_ = 0;
   const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
   for (std::uint32_t index = 0; index < rings; ++index) {
     Ring& ring = session_.ring(index);
     const bool left = ring.state.load(std::memory_order_acquire) == RingState::kLeft;
     const std::uint64_t tail = ring.tail.load(std::memory_order_relaxed);
     const std::uint64_t head = ring.head.load(std::memory_order_acquire);
+    last_words_ = std::max(last_words_, head - tail);
     if (head != tail) {
       note_thread(index);
       cursors_.push_back({tail, head, index});
@@ -272,6 +271,7 @@ bool Process::drain() {
       const std::uint64_t scanned = rings_[index].scanned;
       rings_[index] = RingAccount{};
       rings_[index].scanned = scanned;
+      ring.thread.store(0, std::memory_order_relaxed);  // until the next owner has written its own
       ring.state.store(RingState::kUnused, std::memory_order_release);
     }
   }
@@ -332,6 +332,24 @@ void Process::note_thread(std::uint32_t index) {
   ring.scanned = scanned;
   ring.thread_id = id;
   ring.thread = found->second;
+}
+
+// A thread's very last frees come after its last destructor, and take a ring that nobody gives back.
+void Process::take_rings_of_the_dead() {
+  Header& header = session_.header();
+  const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
+  const bool scarce = rings > header.rings / 4;
+  if (!scarce && now_ < last_ring_check_ + 200'000) return;
+  last_ring_check_ = now_;
+  for (std::uint32_t index = 0; index < rings; ++index) {
+    Ring& ring = session_.ring(index);
+    if (ring.state.load(std::memory_order_acquire) != RingState::kOwned) continue;
+    const auto thread = static_cast<pid_t>(ring.thread.load(std::memory_order_relaxed));
+    if (thread != 0 && syscall(SYS_tgkill, header.pid, thread, 0) != 0 && errno == ESRCH) {
+      RingState owned = RingState::kOwned;
+      ring.state.compare_exchange_strong(owned, RingState::kLeft);
+    }
+  }
 }
 
 void Process::chain(const std::uint64_t* words) {
@@ -503,6 +521,7 @@ bool Process::runs() {
 void Process::tick() {
   calibrate();
   Header& header = session_.header();
+  take_rings_of_the_dead();
   if (!early_frees_.empty() || !late_allocations_.empty()) give_up_waiting(false);
   if (header.asked_to_step.exchange(0) != 0 && limits_.may_step && header.mode.load() == Mode::kExact) {
     header.log2_interval.store(14);
@@ -578,6 +597,8 @@ void Process::snapshot(const char* kind, const std::string& name, std::uint64_t 
     out.number(chain.node);
     out.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes)));
     out.number(static_cast<std::uint64_t>(std::max(0.0, blocks) + 0.5));
+    const double variance = peak ? accounts_.variance_at_peak(chain) : chain.variance;
+    out.number(static_cast<std::uint64_t>(std::sqrt(std::max(0.0, variance)) + 0.5));
   }
   file_->write(Chunk::kSnapshot, out.view(), at, at);
 }

@@ -38,6 +38,8 @@ class Process {
   std::uint32_t pid() const { return session_.header().pid; }
   int pid_file() const { return pid_file_; }
   bool exact() const;
+  // Whether its rings are to be looked at more often than every 10 ms: exact, young, or with much to say.
+  bool busy() const { return exact() || now_ < kYoung || last_words_ > session_.header().ring_bytes / 8 / 4; }
   // Takes what the rings hold; true if there was something.
   bool drain();
   // Looks at what changed and writes what is due; every 10 ms or so.
@@ -48,6 +50,7 @@ class Process {
   void finish(const char* how);
 
  private:
+  static constexpr std::uint64_t kYoung = 500'000;  // microseconds: chains are new, and long
   struct Cursor {
     std::uint64_t at, head;
     std::uint32_t ring;
@@ -79,6 +82,7 @@ class Process {
   void mark(const std::uint64_t* words);
   void thin(unsigned log2);
   void note_thread(std::uint32_t ring);
+  void take_rings_of_the_dead();
   void calibrate();
   void snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak);
   void totals(bool force);
@@ -109,11 +113,12 @@ class Process {
   std::uint64_t totals_last_ = 0, totals_from_ = 0, totals_recorded_ = 0;
   std::int64_t totals_bytes_ = 0, rss_ = 0, rss_recorded_ = 0;
   std::uint64_t flushed_changes_ = 0;  // time of the last record in the file
-  std::uint64_t flushed_ = 0, peak_written_ = 0, last_life_check_ = 0;
+  std::uint64_t flushed_ = 0, peak_written_ = 0, last_life_check_ = 0, last_ring_check_ = 0;
   std::int64_t peak_bytes_written_ = 0;
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
   unsigned thinned_ = 0;
   std::uint32_t modules_seen_ = 0;
+  std::uint64_t last_words_ = 0;  // of the fullest ring at the last look
   std::vector<Cursor> cursors_;
 };
 

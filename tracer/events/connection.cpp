@@ -1,6 +1,7 @@
 #include "tracer/events/connection.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -67,7 +68,7 @@ Session connect_to_collector() {
   Wish wish{};
   if (text == nullptr || !parse(text, wish)) return {};
   const bool exact = wish.mode == Mode::kExact;
-  const std::uint32_t rings = 1024, ring_bytes = exact ? 1u << 20 : 1u << 15, buckets = 1u << 17;
+  const std::uint32_t rings = 1024, ring_bytes = exact ? 1u << 18 : 1u << 16, buckets = 1u << 17;
   const Layout layout(rings, ring_bytes, buckets);
   const int memory = memfd_create("heapyard-trace", MFD_CLOEXEC);
   if (memory < 0) return {};
@@ -80,6 +81,7 @@ Session connect_to_collector() {
       header.magic = kMagic;
       header.version = kVersion;
       header.pid = static_cast<std::uint32_t>(getpid());
+      header.parent = static_cast<std::uint32_t>(getppid());
       header.rings = rings;
       header.ring_bytes = ring_bytes;
       header.buckets = buckets;
@@ -93,6 +95,11 @@ Session connect_to_collector() {
           static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
       const ssize_t length = readlink("/proc/self/exe", header.program, sizeof header.program - 1);
       if (length > 0) header.program[length] = '\0';
+      if (const int words = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); words >= 0) {
+        const ssize_t read_bytes = read(words, header.command, sizeof header.command);
+        header.command_bytes = read_bytes > 0 ? static_cast<std::uint32_t>(read_bytes) : 0;
+        close(words);
+      }
       Dl_info info;
       if (void* next = dlsym(RTLD_NEXT, "malloc");
           next != nullptr && dladdr(next, &info) != 0 && info.dli_fname != nullptr) {

@@ -24,6 +24,9 @@ thread_local constinit ThreadState this_thread;
 
 namespace {
 
+// A nap is 50 us by name and about 100 us in fact.
+constexpr int kNapsSampled = 300, kNapsUntilAsked = 400, kNapsUntilGone = 10'000;
+
 constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
 
 struct Process {
@@ -88,6 +91,7 @@ bool connected() {
     process.has_key = pthread_key_create(&process.at_thread_end, give_ring_back) == 0;
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
   }
+  process.rules.forget();  // after a fork they are known, and the new session's modules are not
   process.samples = SampleSet(process.session);
   free_test.filter = process.session.filter();
   free_test.every.store(process.session.header().mode.load() == Mode::kExact, std::memory_order_relaxed);
@@ -164,27 +168,29 @@ bool ready(ThreadState& self) {
   return true;
 }
 
-// Room in the ring. Sampled: none is none. Exact: waits for the collector, then asks for sampling, then gives up on it.
+// Room in the ring, waiting for the collector if need be; nullptr if that is in vain. Sampled: it looks every 10 ms, so
+// a burst waits for one look, once, and else is dropped and counted: a program is not held up. Exact: as long as the
+// collector makes progress; after a while it is asked to step down to sampling.
 std::uint64_t* room(ThreadState& self, std::size_t words) {
   if (std::uint64_t* at = self.ring.reserve(words)) [[likely]]
     return at;
   Header& header = process.session.header();
   const int saved_errno = errno;
+  header.waits.fetch_add(1, std::memory_order_relaxed);
+  const timespec nap{0, 50'000};
+  std::uint64_t tail = self.ring.ring()->tail.load(std::memory_order_relaxed);
   std::uint64_t* at = nullptr;
-  if (mode() == Mode::kExact || mode() == Mode::kStepping) {
-    header.waits.fetch_add(1, std::memory_order_relaxed);
-    const timespec nap{0, 50'000};
-    std::uint64_t tail = self.ring.ring()->tail.load(std::memory_order_relaxed);
-    int still = 0, waited = 0;
-    while ((at = self.ring.reserve(words)) == nullptr && mode() != Mode::kOff) {
-      nanosleep(&nap, nullptr);
-      const std::uint64_t now = self.ring.ring()->tail.load(std::memory_order_relaxed);
-      still = now == tail ? still + 1 : 0;
-      tail = now;
-      if (++waited == 400) header.asked_to_step.store(1, std::memory_order_relaxed);  // 20 ms of naps, more of time
-      if (still == 10'000) stop();  // nothing read for a second or so: the collector has gone
-    }
+  for (int naps = 0, still = 0; (at = self.ring.reserve(words)) == nullptr && mode() != Mode::kOff; ++naps) {
+    const bool exact = mode() == Mode::kExact || mode() == Mode::kStepping;
+    if (!exact && naps == (self.gave_up ? 0 : kNapsSampled)) break;
+    nanosleep(&nap, nullptr);
+    const std::uint64_t now = self.ring.ring()->tail.load(std::memory_order_relaxed);
+    still = now == tail ? still + 1 : 0;
+    tail = now;
+    if (naps == kNapsUntilAsked) header.asked_to_step.store(1, std::memory_order_relaxed);
+    if (still == kNapsUntilGone) stop();
   }
+  self.gave_up = at == nullptr;
   if (at == nullptr) header.lost.ring_full.fetch_add(1, std::memory_order_relaxed);
   errno = saved_errno;
   return at;

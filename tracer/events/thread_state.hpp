@@ -16,6 +16,7 @@ enum class Busy : std::uint8_t { kNo, kRecording, kSettingUp };
 struct ThreadState {
   std::int64_t to_sample = 0;  // bytes until the next allocation is recorded; below zero throughout in exact mode
   Busy busy = Busy::kNo;
+  bool gave_up = false;          // waited for room in the ring in vain; cleared once there is room
   std::uint32_t generation = 0;  // of the process and its modules, when the fields below were filled
   std::uint64_t random = 0;
   RingWriter ring;

@@ -48,7 +48,7 @@ struct Lost {
 struct Header {
   std::uint64_t magic;
   std::uint32_t version;
-  std::uint32_t pid;
+  std::uint32_t pid, parent;
   std::uint32_t rings;
   std::uint32_t ring_bytes;  // a power of two
   std::uint32_t buckets;     // of the set, a power of two
@@ -64,6 +64,8 @@ struct Header {
   Lost lost;
   char allocator[256];  // the library whose malloc serves
   char program[256];    // /proc/self/exe
+  char command[2048];   // /proc/self/cmdline, as far as it fits
+  std::uint32_t command_bytes;
 };
 
 // How many sampled blocks lie on pages that share a number: 0 on nearly every free, so that a free costs one load.

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from .trace import Snapshot, Trace
 
 # What stands between a program's own code and malloc, and says nothing of who wanted the memory.
-_WRAPPERS = re.compile(
+WRAPPERS = re.compile(
     r"^(operator new|std::__new_allocator|__gnu_cxx::new_allocator|std::allocator|std::allocator_traits|std::__allocator"
     r"|std::__detail::_Hashtable_alloc|std::__allocate_guarded|std::_Vector_base<.*>::_M_allocate|__gnu_cxx::__alloc_traits"
     r"|alloc::alloc::|alloc::raw_vec::|<alloc::alloc::Global|__rust_alloc|__rdl_alloc|__rust_realloc|__rdl_realloc"
     r"|PyMem_|PyObject_Malloc|PyObject_Realloc|PyObject_Calloc|_PyMem_|_PyObject_Malloc"
     r"|g_malloc|g_realloc|xmalloc|xrealloc|xcalloc)"
 )
+
+_NORMAL = 1.959964  # 97.5 % of the normal distribution lie below
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Naming:
     def telling(self, node: int) -> list[Frame]:
         """The same without malloc's wrappers at its inner end; never empty."""
         frames = list(self.chain(node))
-        first = next((i for i, frame in enumerate(frames) if not _WRAPPERS.match(frame.function)), 0)
+        first = next((i for i, frame in enumerate(frames) if not WRAPPERS.match(frame.function)), 0)
         return frames[first:]
 
 
@@ -79,20 +81,23 @@ def short(function: str, width: int = 0) -> str:
     return text
 
 
-def errors_of(interval: float, sizes: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Half-widths of 95 % intervals of estimated bytes. O(chains).
+def errors_of(interval: float, snapshot: Snapshot) -> np.ndarray:
+    """Half-widths of 95 % intervals of a snapshot's bytes. O(chains).
 
-    A block of z bytes is sampled with probability p = 1 - exp(-(z+1)/R) and counts z/p; `blocks` of them, seen or not, give a
-    variance of blocks z^2 (1-p)/p (Horvitz and Thompson 1952). Sizes within a chain are taken as their mean.
+    From the standard errors that the collector keeps, else by the mean size of a chain's blocks: a block of z bytes is
+    sampled with probability p = 1 - exp(-(z+1)/R) and counts z/p, so that n blocks, seen or not, have a variance of
+    n z^2 (1-p)/p (Horvitz and Thompson 1952).
     """
     import numpy as np
 
     if interval == 0:
-        return np.zeros(len(sizes))
-    count = np.maximum(blocks, 1e-9)
-    mean = sizes / count
+        return np.zeros(len(snapshot.bytes))
+    if snapshot.deviation is not None:
+        return _NORMAL * snapshot.deviation.astype(float)
+    count = np.maximum(snapshot.blocks.astype(float), 1e-9)
+    mean = snapshot.bytes / count
     p = -np.expm1(-(mean + 1) / interval)
-    return 1.959964 * np.sqrt(count * mean**2 * (1 - p) / p)
+    return _NORMAL * np.sqrt(count * mean**2 * (1 - p) / p)
 
 
 def owners(trace: Trace, snapshot: Snapshot) -> list[ChainMemory]:
@@ -100,7 +105,7 @@ def owners(trace: Trace, snapshot: Snapshot) -> list[ChainMemory]:
     import numpy as np
 
     interval = trace.interval
-    errors = errors_of(interval, snapshot.bytes.astype(float), snapshot.blocks.astype(float))
+    errors = errors_of(interval, snapshot)
     order = np.argsort(-snapshot.bytes, kind="stable")
     return [
         ChainMemory(int(snapshot.nodes[i]), int(snapshot.bytes[i]), int(snapshot.blocks[i]), float(errors[i])) for i in order

@@ -30,8 +30,8 @@ def show(console: Console, trace: Trace, naming: Naming, top: int = 10) -> None:
     """The summary of one process."""
     from rich.text import Text
 
-    console.print(Text(_title(trace), style="bold"), soft_wrap=True)
-    for line in _facts(trace):
+    console.print(Text(title(trace), style="bold"), soft_wrap=True)
+    for line in facts(trace):
         console.print(Text(line), soft_wrap=True)
     console.print()
     _curve(console, trace)
@@ -68,23 +68,25 @@ def warnings(trace: Trace) -> list[str]:
     return found
 
 
-def _title(trace: Trace) -> str:
+def title(trace: Trace) -> str:
+    """The command, cut where nobody reads on."""
     words = " ".join(trace.meta.get("command") or [trace.program])
     return words if len(words) <= 300 else words[:299] + "…"
 
 
-def _facts(trace: Trace) -> list[str]:
+def facts(trace: Trace) -> list[str]:
+    """What was traced and how, and how much it was: two lines."""
     end = trace.end
     how = "every allocation and free" if trace.interval == 0 else f"sampled every {format_bytes(trace.interval)} on average"
     peak = trace.snapshot("peak")
     error = total_error(owners(trace, peak)) if peak else 0.0
-    facts = [f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"]
+    first = f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"
     line = f"peak {format_bytes(trace.peak_bytes)}" + (f" ± {format_bytes(error)}" if error else "")
     if len(trace.totals):
         line += f" live, {format_bytes(trace.totals[:, 5].max())} resident"
     if end:
         line += f"; {_count(end['allocations'])} allocations, {_count(end['frees'])} frees"
-    return [*facts, line]
+    return [first, line]
 
 
 def _count(value: float) -> str:
@@ -163,7 +165,7 @@ def show_instant(console: Console, trace: Trace, naming: Naming, snapshot: Snaps
     """Who owned the memory at one instant."""
     from rich.text import Text
 
-    console.print(Text(_title(trace), style="bold"), soft_wrap=True)
+    console.print(Text(title(trace), style="bold"), soft_wrap=True)
     heading = f"{snapshot.kind} {snapshot.name}".strip() if snapshot.kind == "mark" else f"After {format_duration(snapshot.time)}"
     _owners(console, trace, naming, snapshot, heading, top)
 
@@ -187,7 +189,7 @@ def show_differences(
 
     for word, (trace, snapshot) in (("before", before), ("after", after)):
         when = f"after {format_duration(snapshot.time)}"
-        console.print(Text(f"{word:<7}{format_bytes(snapshot.total):>9}  {when}: {_title(trace)}"), soft_wrap=True)
+        console.print(Text(f"{word:<7}{format_bytes(snapshot.total):>9}  {when}: {title(trace)}"), soft_wrap=True)
     console.print()
     changed = [row for row in rows if row[1] != row[2]]
     for functions, then, now, error in changed[:top]:
@@ -213,5 +215,5 @@ def show_processes(console: Console, traces: Sequence[Any]) -> None:
 
     for path in traces:
         trace = load_trace(path)
-        line = f"{trace.meta['pid']:>8} {format_bytes(trace.peak_bytes):>9} {format_duration(trace.duration):>12}  {_title(trace)}"
+        line = f"{trace.meta['pid']:>8} {format_bytes(trace.peak_bytes):>9} {format_duration(trace.duration):>12}  {title(trace)}"
         console.print(Text(line), no_wrap=True, overflow="ellipsis")

@@ -30,7 +30,9 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The exact composition of an instant: node, bytes and blocks of every chain that owned something.
+    """The composition of an instant: node, bytes and blocks of every chain that owned something.
+
+    `deviation`: standard errors of the bytes; None where only recorded changes tell of the instant.
 
     `kind`: peak, end, mark (named by the program) or step (the tracer changed how it samples).
     """
@@ -42,6 +44,7 @@ class Snapshot:
     nodes: np.ndarray
     bytes: np.ndarray
     blocks: np.ndarray
+    deviation: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +201,8 @@ def _snapshot(chunk: Chunk) -> Snapshot:
 
     fields = Fields(chunk.data)
     kind, name, total = fields.text(), fields.text(), fields.number()
-    rows = numbers(fields.rest()).astype(np.int64).reshape(-1, 3)
-    return Snapshot(kind, name, chunk.begin / 1e6, total, rows[:, 0], rows[:, 1], rows[:, 2])
+    rows = numbers(fields.rest()).astype(np.int64).reshape(-1, 4)
+    return Snapshot(kind, name, chunk.begin / 1e6, total, *(rows[:, column] for column in range(4)))
 
 
 def _threads(chunk: Chunk) -> list[Thread]:

@@ -1,0 +1,145 @@
+// The profile's arrays, and what they say of an instant.
+const raw = JSON.parse(document.getElementById("profile").textContent);
+
+function unpacked(text, Kind) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return new Kind(bytes.buffer);
+}
+
+const profile = {
+  ...raw,
+  parent: unpacked(raw.parent, Int32Array),
+  frame: unpacked(raw.frame, Int32Array),
+  starts: unpacked(raw.starts, Uint32Array),
+  times: unpacked(raw.times, Float32Array),
+  values: unpacked(raw.values, Float32Array),
+  totals: Object.fromEntries(Object.entries(raw.totals).map(([k, v]) => [k, unpacked(v, Float64Array)])),
+  chains: Object.fromEntries(Object.entries(raw.chains).map(([k, v]) => [k, unpacked(v, Float64Array)])),
+  exact: raw.exact.map((e) => ({
+    ...e, node: unpacked(e.node, Int32Array), bytes: unpacked(e.bytes, Float64Array), blocks: unpacked(e.blocks, Float64Array),
+    error: unpacked(e.error, Float64Array),
+  })),
+  wrappers: new Set(raw.wrappers),
+};
+const count = profile.parent.length;
+
+// Children of each node, one after the other: node n's are kids[firstKid[n] .. firstKid[n + 1]).
+const firstKid = new Int32Array(count + 1);
+for (let n = 1; n < count; n++) firstKid[profile.parent[n] + 1]++;
+for (let n = 0; n < count; n++) firstKid[n + 1] += firstKid[n];
+const kids = new Int32Array(Math.max(0, count - 1));
+{
+  const place = firstKid.slice();
+  for (let n = 1; n < count; n++) kids[place[profile.parent[n]]++] = n;
+}
+
+// Where chains end; only these own memory themselves. A trace that was cut off does not say: then any node may.
+const ends = new Uint8Array(count).fill(profile.chains.node.length ? 0 : 1);
+for (const node of profile.chains.node) ends[node] = 1;
+
+// What a node holds at a time, by its last record; 0 before the first. O(log records).
+function held(node, time) {
+  let low = profile.starts[node], high = profile.starts[node + 1];
+  const first = low;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (profile.times[middle] <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low > first ? profile.values[low - 1] : 0;
+}
+
+// What every node holds at a time, from the exact composition where there is one. A parent never holds less than its children.
+function composition(time) {
+  const sums = new Float64Array(count);
+  const known = profile.exact.find((e) => e.time === time);
+  if (known) {
+    for (let i = 0; i < known.node.length; i++) sums[known.node[i]] += known.bytes[i];
+    for (let n = count - 1; n > 0; n--) sums[profile.parent[n]] += sums[n];
+    return sums;
+  }
+  const below = new Float64Array(count);
+  for (let n = count - 1; n >= 0; n--) {
+    sums[n] = Math.max(held(n, time), below[n]);
+    if (n > 0) below[profile.parent[n]] += sums[n];
+  }
+  return sums;
+}
+
+// What each node holds itself, beyond its children.
+function owned(sums) {
+  const own = sums.slice();
+  for (let n = 1; n < count; n++) own[profile.parent[n]] -= sums[n];
+  for (let n = 0; n < count; n++) if (!ends[n] || own[n] < 1e-6 * sums[n]) own[n] = 0;
+  own[0] = 0;
+  return own;
+}
+
+const nameOf = (node) => profile.names[profile.frame[node]];
+const placeOf = (node) => profile.places[profile.frame[node]];
+
+// From the node outwards, without malloc's wrappers at the inner end.
+function telling(node) {
+  let at = node;
+  while (profile.wrappers.has(profile.frame[at]) && profile.parent[at] > 0) at = profile.parent[at];
+  return at;
+}
+function chainOf(node) {
+  const chain = [];
+  for (let at = node; at > 0; at = profile.parent[at]) chain.push(at);
+  return chain;
+}
+
+function bytesText(size) {
+  const sign = size < 0 ? "−" : "";
+  let left = Math.abs(size);
+  for (const unit of ["B", "KiB", "MiB", "GiB", "TiB"]) {
+    if (left < 999.5 || unit === "TiB") return `${sign}${unit === "B" ? Math.round(left) : left.toPrecision(3).replace(/\.?0+$/, (m) => (m.includes(".") ? "" : m))} ${unit}`;
+    left /= 1024;
+  }
+}
+function timeText(seconds) {
+  if (seconds < 1e-3) return `${(seconds * 1e6).toFixed(0)} µs`;
+  if (seconds < 1) return `${(seconds * 1e3).toPrecision(3)} ms`;
+  if (seconds < 60) return `${seconds.toPrecision(3)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// A canvas as large as it is shown, in device pixels; drawn in CSS pixels.
+function prepared(canvas) {
+  const box = canvas.getBoundingClientRect(), scale = window.devicePixelRatio || 1;
+  canvas.width = Math.max(1, Math.round(box.width * scale));
+  canvas.height = Math.max(1, Math.round(box.height * scale));
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  pen.font = "12px system-ui, sans-serif";
+  return { pen, width: box.width, height: box.height };
+}
+
+// Round numbers for an axis: at most `most` of them between 0 and `top`.
+function ticks(top, most, base) {
+  if (!(top > 0)) return [0];
+  let step = Math.pow(base, Math.floor(Math.log(top) / Math.log(base)));
+  for (const part of base === 10 ? [0.1, 0.2, 0.5, 1, 2, 5] : [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]) {
+    if (top / (step * part) <= most) { step *= part; break; }
+  }
+  const found = [];
+  for (let at = 0; at <= top * 1.0001; at += step) found.push(at);
+  return found;
+}
+
+// A tooltip beside the pointer, inside its chart.
+function placeTip(tip, x, y, width, lines) {
+  tip.replaceChildren(...lines.map((line, index) => {
+    const element = document.createElement(index ? "div" : "strong");
+    element.textContent = line;
+    return element;
+  }));
+  tip.hidden = false;
+  const own = tip.getBoundingClientRect().width;
+  tip.style.left = `${x + 14 + own > width ? Math.max(0, x - 14 - own) : x + 14}px`;
+  tip.style.top = `${y + 14}px`;
+}

@@ -1,0 +1,98 @@
+"""Programs run under the tracer, and the truth that `truth` tells of its own memory."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from heapyard.model import places
+from heapyard.profile.chains import Naming
+from heapyard.profile.symbols import frames_of
+from heapyard.profile.trace import Snapshot, Trace, load_trace
+from heapyard.profile.tracing import Plan, Traced, trace
+
+Key = tuple[int, int, int, int]  # first<A>, second<B>, third<C>, depth of recursion
+Truth = dict[str, dict[Key, tuple[int, int]]]  # probe -> chain -> (bytes, blocks)
+
+
+def program(name: str) -> Path:
+    path = places.native(name)
+    if not path.exists():
+        pytest.fail(f"{path} is not built; ./heapyard test builds it")
+    return path
+
+
+def traced(folder: Path, *words: object, **plan: object) -> Traced:
+    """A command under the tracer; its traces in `folder`."""
+    return trace(Plan([str(word) for word in words], **plan), folder)  # type: ignore[arg-type]
+
+
+def only(run: Traced) -> Trace:
+    [path] = run.traces
+    return load_trace(path)
+
+
+def truth_of(path: Path) -> Truth:
+    told: Truth = {}
+    for line in path.read_text().splitlines():
+        if line.startswith("probe"):
+            probe = told.setdefault(line, {})
+        else:
+            a, b, c, depth, size, blocks = map(int, line.split())
+            probe[a, b, c, depth] = size, blocks
+    return told
+
+
+class Seen:
+    """What a profile says of the same chains, told apart by their functions."""
+
+    def __init__(self, trace: Trace):
+        self._naming = Naming(trace, frames_of(trace))
+        self._keys: dict[int, Key | None] = {}
+
+    def key(self, node: int) -> Key | None:
+        if node not in self._keys:
+            found, depth = {}, -1
+            for frame in self._naming.chain(node):
+                named = re.match(r".*\b(first|second|third)<(\d+)", frame.function)
+                if named:
+                    found[named[1]] = int(named[2])
+                elif re.search(r"\bdive\b", frame.function):
+                    depth += 1
+            whole = len(found) == 3 and depth >= 0
+            self._keys[node] = (found["first"], found["second"], found["third"], depth) if whole else None
+        return self._keys[node]
+
+    def owned(self, snapshot: Snapshot) -> dict[Key, tuple[int, int]]:
+        sums: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
+        for node, size, blocks in zip(snapshot.nodes.tolist(), snapshot.bytes.tolist(), snapshot.blocks.tolist(), strict=True):
+            key = self.key(node)
+            if key is not None:
+                sums[key][0] += size
+                sums[key][1] += blocks
+        return {key: (size, blocks) for key, (size, blocks) in sums.items()}
+
+
+def nothing_is_left() -> list[str]:
+    """Zombies among our children, and processes that still hold a tracer's shared memory."""
+    left = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = status.read_text()
+            maps = (status.parent / "maps").read_text()
+        except OSError:
+            continue
+        name = text.splitlines()[0]
+        if "heapyard-trace" in maps:
+            left.append(f"{status.parent.name} holds shared memory: {name}")
+        if "State:\tZ" in text and "heapyard-collec" in name:
+            left.append(f"{status.parent.name} is a zombie")
+    return left
+
+
+def run_quietly(*words: object) -> str:
+    return subprocess.run([str(w) for w in words], capture_output=True, text=True, check=True).stdout

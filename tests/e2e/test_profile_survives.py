@@ -1,0 +1,165 @@
+"""The tracer among forks, signals, unloaded libraries, killed programs and killed collectors."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from profiled import nothing_is_left, only, program, traced
+
+from heapyard.model.errors import UsageError
+from heapyard.profile.chains import Naming
+from heapyard.profile.chunks import chunks_of
+from heapyard.profile.symbols import frames_of
+from heapyard.profile.trace import Trace, load_trace
+from heapyard.profile.tracing import Collector, Plan
+
+KILLS = 50
+
+
+def functions_at_end(trace: Trace) -> dict[str, int]:
+    naming, found = Naming(trace, frames_of(trace)), {}
+    end = trace.snapshot("end")
+    assert end is not None
+    for node, size in zip(end.nodes.tolist(), end.bytes.tolist(), strict=True):
+        for frame in naming.chain(node):
+            found[frame.function] = found.get(frame.function, 0) + size
+    return found
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_forks_of_a_program_with_threads(tmp_path: Path, mode: str):
+    run = traced(tmp_path, program("subject"), "forks", mode=mode, interval=1 << 12)
+    assert run.exit_code == 0
+    traces = [load_trace(path) for path in run.traces]
+    assert all(trace.finished for trace in traces)
+    parent = next(t for t in traces if t.meta["pid"] == min(x.meta["pid"] for x in traces))
+    children = [t for t in traces if t.meta["parent"] == parent.meta["pid"] and t.program == "subject"]
+    assert len(children) == 30
+    # A child owns what it allocated itself, and nothing of its parent's.
+    for child in children:
+        owned = functions_at_end(child)
+        mine = sum(size for name, size in owned.items() if "kept_by_child" in name)
+        assert 250_000 < mine < 400_000
+        assert not any("kept_by_parent" in name for name in owned)
+    assert nothing_is_left() == []
+
+
+def test_execs_begin_anew(tmp_path: Path):
+    run = traced(tmp_path, "sh", "-c", "env ls /; exec env ls /", mode="exact")
+    names = [load_trace(path).program for path in run.traces]
+    assert run.exit_code == 0 and names.count("env") == 2 and names.count("ls") == 2 and len(names) >= 5, names
+
+
+def test_unloaded_libraries_keep_their_names(tmp_path: Path):
+    plugin = program("libplugin.so")
+    run = traced(tmp_path, program("subject"), "loads", plugin, mode="exact", never_step=True)
+    assert run.exit_code == 0
+    assert functions_at_end(only(run)).get("plugin_allocates") == 25 * 50_000
+
+
+def test_signals_and_errno(tmp_path: Path):
+    assert traced(tmp_path, program("subject"), "signals", mode="exact").exit_code == 0
+
+
+def test_threads_in_succession_give_their_rings_back(tmp_path: Path):
+    run = traced(tmp_path, program("subject"), "many-threads", mode="exact", never_step=True)
+    trace = only(run)
+    assert run.exit_code == 0 and trace.end["lost"]["no_ring"] == 0
+    assert sum(thread.allocations for thread in trace.threads) >= 3000
+    assert functions_at_end(trace).get("kept_by_parent(unsigned long)", 0) == 0
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_no_memory_is_no_crash(tmp_path: Path, mode: str, capfd: pytest.CaptureFixture[str]):
+    run = traced(tmp_path, program("subject"), "out-of-memory", mode=mode)
+    assert run.exit_code == 0
+    out, _ = capfd.readouterr()
+    blocks = int(out.splitlines()[0])
+    trace = only(run)
+    full = next(s for s in trace.snapshots if s.name == "full")
+    assert full.total == pytest.approx(blocks << 20, rel=0.05 if mode == "sampled" else 0.01)
+
+
+def spinning(collector: Collector) -> subprocess.Popen[bytes]:
+    child = subprocess.Popen([program("subject"), "spin"], stdout=subprocess.PIPE, env={**os.environ, **collector.environment})
+    assert child.stdout is not None and child.stdout.readline() == b"spinning\n"
+    return child
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_a_killed_program_leaves_a_whole_profile(tmp_path: Path, mode: str):
+    """kill -9 at random times: what it owned then is the end of its trace."""
+    pick = random.Random(1)
+    collector = Collector(tmp_path, Plan(["subject"], mode=mode))
+    for _ in range(KILLS // 2):
+        child = spinning(collector)
+        time.sleep(pick.random() * 0.1)
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+    collector.close()
+    traces = [load_trace(path) for path in sorted(tmp_path.glob("*.hytrace"))]
+    assert len(traces) == KILLS // 2
+    for trace in traces:
+        assert trace.finished and trace.end["how"] == "ended"
+        end = trace.snapshot("end")
+        assert end is not None and end.total > 0
+    assert nothing_is_left() == []
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_a_killed_collector_harms_nobody(tmp_path: Path, mode: str):
+    """kill -9 at random times: the program goes on to its end and its answer, and the file opens up to the kill."""
+    pick = random.Random(2)
+    for turn in range(KILLS // 2):
+        folder = tmp_path / str(turn)
+        collector = Collector(folder, Plan(["subject"], mode=mode))
+        child = subprocess.Popen([program("subject"), "spin-a-while"], stdout=subprocess.PIPE,
+                                 env={**os.environ, **collector.environment})
+        time.sleep(0.02 + pick.random() * 0.3)
+        os.kill(collector.pid, signal.SIGKILL)
+        out, _ = child.communicate(timeout=30)
+        assert child.returncode == 0 and out.endswith(b"done\n")
+        collector.close()
+        for path in folder.glob("*.hytrace"):
+            try:
+                trace = load_trace(path)
+            except UsageError as error:
+                assert "cut off" in error.message or "no trace" in error.message
+                continue
+            assert not trace.finished
+    assert nothing_is_left() == []
+
+
+def test_a_trace_cut_anywhere_opens(tmp_path: Path):
+    run = traced(tmp_path, program("truth"), tmp_path / "told", 4, 20_000, 2, mode="exact")
+    [path] = run.traces
+    data = path.read_bytes()
+    whole = len(chunks_of(path)[0])
+    pick = random.Random(3)
+    cut = tmp_path / "cut.hytrace"
+    for _ in range(60):
+        cut.write_bytes(data[: pick.randrange(len(data))])
+        try:
+            trace = load_trace(cut)
+        except UsageError:
+            assert cut.stat().st_size < 1000
+            continue
+        assert not trace.finished and len(chunks_of(cut)[0]) <= whole
+        # A byte gone bad is found, not believed.
+    for _ in range(60):
+        place = pick.randrange(17, len(data))
+        spoiled = bytearray(data)
+        spoiled[place] ^= 0x40
+        cut.write_bytes(bytes(spoiled))
+        try:
+            load_trace(cut)
+        except UsageError:
+            pass

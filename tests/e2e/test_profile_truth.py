@@ -1,0 +1,114 @@
+"""A profile against programs that know their own memory: exact to the byte, sampled without bias, bands that cover."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiled import Seen, only, program, traced, truth_of
+from scipy import stats
+
+from heapyard.catalog.allocators import installed_allocators
+from heapyard.profile.chains import owners
+from heapyard.profile.trace import load_trace
+from heapyard.profile.tracing import Collector, Plan
+
+EXACT = [a for a in installed_allocators() if a.name in ("jemalloc", "mimalloc", "tcmalloc", "bfm", "scalloc")]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_exact_is_the_truth_to_the_byte(tmp_path: Path, threads: int, seed: int):
+    run = traced(tmp_path, program("truth"), tmp_path / "truth", seed, 80_000, threads, mode="exact", never_step=True)
+    assert run.exit_code == 0
+    trace, told = only(run), truth_of(tmp_path / "truth")
+    seen = Seen(trace)
+    marks = {s.name: s for s in trace.snapshots if s.kind == "mark"}
+    assert list(marks) == list(told) and len(told) == 4
+    assert max(map(len, told.values())) > 1500  # chains
+    for name, truth in told.items():
+        assert seen.owned(marks[name]) == truth
+    assert all(count == 0 for reason, count in trace.end["lost"].items()), trace.end["lost"]
+
+
+@pytest.mark.parametrize("allocator", EXACT, ids=lambda a: a.name)
+def test_exact_under_any_allocator(tmp_path: Path, allocator):
+    """Also under those whose operator new does not go through malloc."""
+    run = traced(tmp_path, program("truth"), tmp_path / "truth", 3, 40_000, 2, mode="exact", never_step=True,
+                 library=allocator.library, env={**os.environ, **allocator.env})
+    trace, told = only(run), truth_of(tmp_path / "truth")
+    assert Path(trace.meta["allocator"]).resolve() == allocator.library
+    seen = Seen(trace)
+    for mark in (s for s in trace.snapshots if s.kind == "mark"):
+        assert seen.owned(mark) == told[mark.name]
+
+
+RUNS = 200
+INTERVAL = 1 << 13
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Per run, for each of the 17 functions at the second level: truth, estimate, half-width of its 95 % interval."""
+    folder = tmp_path_factory.mktemp("sampled")
+    collector = Collector(folder / "traces", Plan(["truth"], interval=INTERVAL))
+    for seed in range(RUNS):
+        subprocess.run([program("truth"), folder / str(seed), str(seed + 1), "12000", "1"], check=True,
+                       env={**os.environ, **collector.environment})
+    collector.close()
+    rows = []
+    traces = sorted((folder / "traces").glob("*.hytrace"))
+    assert len(traces) == RUNS
+    for seed, path in enumerate(traces):
+        trace, told = load_trace(path), truth_of(folder / str(seed))
+        seen = Seen(trace)
+        mark = next(s for s in trace.snapshots if s.name == "probe 3")
+        truth, estimate, variance = np.zeros(17), np.zeros(17), np.zeros(17)
+        for (a, _, _, _), (size, _) in told["probe 3"].items():
+            truth[a] += size
+        for chain in owners(trace, mark):
+            key = seen.key(chain.node)
+            if key is not None:
+                estimate[key[0]] += chain.bytes
+                variance[key[0]] += chain.error**2
+        rows.append((truth, estimate, np.sqrt(variance)))
+    return rows
+
+
+def test_sampled_is_unbiased(sampled):
+    """Chi-square over the groups' mean errors of 200 runs: neither too far from zero nor suspiciously near."""
+    errors = np.array([estimate - truth for truth, estimate, _ in sampled])
+    z = errors.mean(axis=0) / (errors.std(axis=0, ddof=1) / np.sqrt(RUNS))
+    used = np.isfinite(z)
+    assert used.sum() >= 14
+    p = stats.chi2.sf((z[used] ** 2).sum(), used.sum())
+    assert 1e-4 < p < 1 - 1e-4, z
+
+
+def test_bands_cover(sampled):
+    """Of totals, and of groups that hold enough to be estimated at all."""
+    truth, estimate, half = (np.array([row[k] for row in sampled]) for k in range(3))
+    inside = np.abs(estimate.sum(axis=1) - truth.sum(axis=1)) <= np.sqrt((half**2).sum(axis=1))
+    assert 0.90 <= inside.mean() <= 0.99
+    large = truth > 10 * INTERVAL
+    assert large.sum() > 1000
+    covered = (np.abs(estimate - truth) <= half)[large].mean()
+    assert 0.92 <= covered <= 0.98
+
+
+def test_steps_down_when_it_cannot_keep_up(tmp_path: Path):
+    """Exact over a ring that is always full: the trace says when it began to sample, and what it then says is still right."""
+    run = traced(tmp_path, program("subject"), "spin-a-while", mode="exact")
+    assert run.exit_code == 0
+    trace = only(run)
+    steps = [s for s in trace.snapshots if s.kind == "step"]
+    assert (trace.end["mode"] == "sampled") == bool(steps)
+    if steps:
+        assert trace.interval > 0
+    # Three threads hold at most 4,096 blocks each, of 3,016 bytes at most.
+    assert trace.peak_bytes < 3 * 4096 * 3016 * 1.5
+    end = trace.snapshot("end")
+    assert end is not None and end.total < 400_000

@@ -1,0 +1,275 @@
+// The parts of the tracer that stand alone: the ring, the set of samples, sampling itself, live blocks, the call tree.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <map>
+#include <random>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "tracer/collector/accounts.hpp"
+#include "tracer/collector/lossy_recorder.hpp"
+#include "tracer/collector/modules.hpp"
+#include "tracer/session/poisson.hpp"
+#include "tracer/session/ring.hpp"
+#include "tracer/session/sample_set.hpp"
+
+namespace {
+
+using namespace heapyard::tracer;
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() : layout_(4, 1 << 12, 64) {
+    void* base = mmap(nullptr, layout_.end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    session_ = Session(base, layout_);
+    session_.header().rings = 4;
+    session_.header().ring_bytes = 1 << 12;
+    session_.header().buckets = 64;
+  }
+  ~SessionTest() override { munmap(session_.base(), layout_.end); }
+  Layout layout_;
+  Session session_;
+};
+
+using Ring = SessionTest;
+using Samples = SessionTest;
+
+// One thread writes records of random lengths, another reads: nothing is lost, nothing wraps.
+TEST_F(Ring, CarriesEveryRecordInOrder) {
+  constexpr std::uint64_t kRecords = 200'000;
+  std::thread producer([&] {
+    RingWriter writer(session_.ring(0), session_.words(0), 1 << 12);
+    std::mt19937 random(1);
+    for (std::uint64_t number = 1; number <= kRecords;) {
+      const std::size_t words = 2 + random() % 60;
+      std::uint64_t* at = writer.reserve(words);
+      if (at == nullptr) {
+        std::this_thread::yield();
+        continue;
+      }
+      at[0] = first_word(Kind::kMark, words);
+      for (std::size_t index = 1; index < words; ++index) at[index] = number;
+      writer.publish(words);
+      ++number;
+    }
+  });
+  std::uint64_t expected = 1, tail = 0;
+  auto& ring = session_.ring(0);
+  const std::uint64_t mask = (1 << 12) / 8 - 1;
+  while (expected <= kRecords) {
+    const std::uint64_t head = ring.head.load(std::memory_order_acquire);
+    while (tail != head) {
+      const std::uint64_t* at = session_.words(0) + (tail & mask);
+      const std::uint64_t words = at[0] & kAddressBits;
+      if (at[0] >> 56 == static_cast<std::uint64_t>(Kind::kMark)) {
+        ASSERT_LE((tail & mask) + words, mask + 1);
+        for (std::size_t index = 1; index < words; ++index) ASSERT_EQ(at[index], expected);
+        ++expected;
+      }
+      tail += words;
+    }
+    ring.tail.store(tail, std::memory_order_release);
+  }
+  producer.join();
+}
+
+TEST_F(Samples, AreASetOfAddresses) {
+  SampleSet set(session_);
+  std::map<std::uintptr_t, bool> model;
+  std::mt19937_64 random(2);
+  for (int turn = 0; turn < 200'000; ++turn) {
+    const std::uintptr_t address = 0x7f0000000000 + (random() % 600) * 16;
+    if (random() % 2 == 0) {
+      if (!model[address]) model[address] = set.insert(address);
+    } else {
+      ASSERT_EQ(set.erase(address), model[address]);
+      model[address] = false;
+    }
+    ASSERT_TRUE(!model[address] || set.maybe(address));
+  }
+  for (const auto& [address, in] : model) ASSERT_EQ(set.erase(address), in);
+  for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
+}
+
+TEST_F(Samples, OfManyThreads) {
+  SampleSet set(session_);
+  std::vector<std::thread> threads;
+  for (std::uintptr_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int turn = 0; turn < 100'000; ++turn) {
+        const std::uintptr_t address = (thread * 1000 + static_cast<std::uintptr_t>(turn % 60)) * 4096 + 16;
+        ASSERT_TRUE(!set.insert(address) || set.erase(address));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
+}
+
+TEST(Poisson, LogarithmIsRight) {
+  std::mt19937_64 random(3);
+  for (int turn = 0; turn < 1'000'000; ++turn) {
+    const double u = static_cast<double>((random() >> 11) + 1) * 0x1p-53;
+    ASSERT_NEAR(minus_log(u), -std::log(u), 1e-10 * (1 + -std::log(u)));
+  }
+}
+
+// Horvitz and Thompson's sums are right on average, whatever the sizes.
+TEST(Poisson, SumsAreUnbiased) {
+  std::mt19937 sizes(4);
+  double truth = 0, sum = 0, blocks = 0, variance = 0;
+  std::uint64_t state = 99;
+  std::int64_t left = next_distance(state, 12);
+  constexpr int kBlocks = 3'000'000;
+  for (int turn = 0; turn < kBlocks; ++turn) {
+    const std::uint64_t size = turn % 1000 == 0 ? 50'000 : sizes() % 400;
+    truth += static_cast<double>(size);
+    const double stands_for = blocks_of_sample(size, 12);
+    variance += static_cast<double>(size) * static_cast<double>(size) * (stands_for - 1);
+    if ((left -= static_cast<std::int64_t>(size) + 1) >= 0) continue;
+    left = next_distance(state, 12);
+    sum += stands_for * static_cast<double>(size);
+    blocks += stands_for;
+  }
+  EXPECT_LT(std::abs(sum - truth), 4 * std::sqrt(variance));
+  EXPECT_NEAR(blocks / kBlocks, 1, 0.01);
+}
+
+TEST(LiveBlocksTest, AreAMap) {
+  LiveBlocks live;
+  std::unordered_map<std::uint64_t, std::uint64_t> model;
+  std::mt19937_64 random(5);
+  for (int turn = 0; turn < 500'000; ++turn) {
+    const std::uint64_t address = (1 + random() % 5000) * 16;
+    Block* found = live.find(address);
+    ASSERT_EQ(found != nullptr, model.contains(address));
+    if (found != nullptr) {
+      ASSERT_EQ(found->stamp, model[address]);
+      live.erase(found);
+      model.erase(address);
+    } else {
+      Block block;
+      block.address = address;
+      block.stamp = static_cast<std::uint64_t>(turn);
+      live.insert(block);
+      model[address] = block.stamp;
+    }
+    ASSERT_EQ(live.size(), model.size());
+  }
+}
+
+TEST(CallTreeTest, SumsOfChildrenAreParents) {
+  CallTree tree(1 << 20);
+  std::mt19937 random(6);
+  std::vector<std::uint32_t> ends;
+  for (int chain = 0; chain < 5000; ++chain) {
+    std::uint32_t node = CallTree::kRoot;
+    for (unsigned depth = 0; depth < 1 + random() % 12; ++depth) node = tree.child(node, 1, random() % 4);
+    ends.push_back(node);
+  }
+  std::int64_t all = 0;
+  for (int turn = 0; turn < 50'000; ++turn) {
+    const auto bytes = static_cast<std::int64_t>(random() % 1000) - 300;
+    tree.add(ends[random() % ends.size()], bytes);
+    all += bytes;
+  }
+  EXPECT_EQ(tree[CallTree::kRoot].bytes, all);
+  EXPECT_EQ(tree.refused(), 0u);
+}
+
+TEST(CallTreeTest, RefusesBeyondItsLimit) {
+  CallTree tree(10);
+  for (std::uint64_t offset = 0; offset < 100; ++offset) EXPECT_LT(tree.child(0, 1, offset), 10u);
+  EXPECT_EQ(tree.size(), 10u);
+  EXPECT_EQ(tree.refused(), 91u);
+}
+
+// The composition at the peak, kept without copying, is that of the moment of the peak.
+TEST(AccountsTest, KeepTheCompositionOfThePeak) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    Accounts accounts(1000);
+    accounts.threads.emplace_back();
+    for (std::uint32_t chain = 0; chain < 20; ++chain) accounts.chains.push_back({accounts.tree.child(0, 1, chain)});
+    std::vector<std::int64_t> now(20), best(20);
+    std::int64_t total = 0, most = 0;
+    std::vector<Block> live;
+    for (int turn = 0; turn < 2000; ++turn) {
+      if (random() % 100 < 48 && !live.empty()) {
+        std::swap(live[random() % live.size()], live.back());
+        accounts.freed(live.back(), false);
+        now[live.back().chain] -= live.back().bytes;
+        total -= live.back().bytes;
+        live.pop_back();
+      } else {
+        Block block;
+        block.bytes = random() % 5000;
+        block.chain = random() % 20;
+        block.blocks = 1;
+        accounts.allocated(block, block.bytes);
+        live.push_back(block);
+        now[block.chain] += block.bytes;
+        total += block.bytes;
+      }
+      if (total > most) {
+        most = total;
+        best = now;
+      }
+    }
+    ASSERT_EQ(accounts.peak_bytes, most);
+    for (std::uint32_t chain = 0; chain < 20; ++chain) ASSERT_EQ(accounts.at_peak(accounts.chains[chain]), best[chain]);
+  }
+}
+
+// What is recorded stays within the rate of the truth at every look, and spikes between looks are in it.
+TEST(LossyRecorderTest, StaysWithinItsRate) {
+  CallTree tree(100);
+  LossyRecorder recorder;
+  const std::uint32_t node = tree.child(0, 1, 1);
+  std::mt19937 random(8);
+  std::int64_t truth = 0;
+  for (std::uint64_t look = 1; look < 3000; ++look) {
+    for (int event = 0; event < 5; ++event) {
+      std::int64_t bytes = static_cast<std::int64_t>(random() % 20'000) - 9'000;
+      bytes = std::max(bytes, -truth);
+      tree.add(node, bytes);
+      truth += bytes;
+    }
+    recorder.look(tree, look * 1'000'000, 0);
+    const double allowed =
+        LossyRecorder::kFirstRate * static_cast<double>(std::max(tree[node].recorded, LossyRecorder::kFloor));
+    ASSERT_TRUE(truth <= LossyRecorder::kFloor ||
+                std::abs(static_cast<double>(truth - tree[node].recorded)) <= allowed + 1);
+  }
+  EXPECT_LT(recorder.records(), 2 * 3000u);
+}
+
+TEST(LossyRecorderTest, EndsAtItsLimit) {
+  CallTree tree(100);
+  LossyRecorder recorder;
+  const std::uint32_t node = tree.child(0, 1, 1);
+  recorder.limit(0.95);
+  for (std::uint64_t look = 1; look < 100; ++look) {
+    tree.add(node, 1'000'000);
+    recorder.look(tree, look * 1'000'000, 0);
+  }
+  EXPECT_EQ(recorder.records(), 0u);
+}
+
+TEST(ModulesTest, RememberWhatWasUnloaded) {
+  Modules modules;
+  modules.add({100, 200, 100, "first", "aa", false});
+  std::uint64_t offset;
+  EXPECT_EQ(modules.locate(150, offset), 1u);
+  EXPECT_EQ(offset, 50u);
+  modules.add({100, 200, 100, "second", "bb", false});
+  EXPECT_EQ(modules.locate(150, offset), 2u);
+  modules.add({100, 200, 100, "second", "bb", false});
+  EXPECT_EQ(modules.size(), 3u);
+  EXPECT_EQ(modules.locate(500, offset), Modules::kNone);
+  EXPECT_EQ(offset, 500u);
+}
+
+}  // namespace

@@ -1,0 +1,8 @@
+/* A library that allocates, to be loaded and unloaded. */
+#include <stdlib.h>
+
+__attribute__((noinline)) void* plugin_allocates(size_t size) {
+  void* block = malloc(size);
+  __asm__ volatile("" ::: "memory");
+  return block;
+}

@@ -1,0 +1,151 @@
+// The unwinder gives what the C++ run-time library's gives, wherever a program may stand when it allocates.
+#include "tracer/events/unwinder.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using heapyard::tracer::ChainEnd;
+using heapyard::tracer::FrameRule;
+using heapyard::tracer::Registers;
+using heapyard::tracer::RuleCache;
+
+RuleCache rules;
+
+std::vector<std::uintptr_t> theirs() {
+  std::vector<std::uintptr_t> found;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* context, void* into) {
+        if (const auto pc = _Unwind_GetIP(context)) static_cast<std::vector<std::uintptr_t>*>(into)->push_back(pc);
+        return _URC_NO_REASON;
+      },
+      &found);
+  return found;
+}
+
+// The chain of callers of whoever calls this, by both. The first frames differ: theirs has its own functions in front.
+[[gnu::noinline]] void both_agree() {
+  const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
+  std::uintptr_t frames[256];
+  unsigned count = 0;
+  const Registers caller{frame[1], reinterpret_cast<std::uintptr_t>(frame) + 16, frame[0]};
+  const ChainEnd end = heapyard::tracer::walk(rules, caller, 0, frames, 256, count, [](const dl_find_object&) {});
+  const std::vector<std::uintptr_t> expected = theirs();
+  const auto from = std::find(expected.begin(), expected.end(), frames[0]);
+  ASSERT_NE(from, expected.end());
+  EXPECT_EQ(std::vector<std::uintptr_t>(from, expected.end()), std::vector<std::uintptr_t>(frames, frames + count));
+  EXPECT_EQ(end, ChainEnd::kWhole);
+}
+
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void without_frame_pointer(int depth) {
+  char room[200];
+  asm volatile("" : : "r"(room) : "memory");
+  if (depth > 0)
+    without_frame_pointer(depth - 1);
+  else
+    both_agree();
+  asm volatile("" : : "r"(room) : "memory");
+}
+
+[[gnu::noinline]] void with_changing_frame(std::size_t size) {
+  auto* room = static_cast<volatile char*>(__builtin_alloca(size));
+  room[0] = 1;
+  both_agree();
+  room[0] = 2;
+}
+
+[[gnu::noinline]] void realigned(int depth) {
+  alignas(128) char room[256];
+  asm volatile("" : : "r"(room) : "memory");
+  if (depth > 0)
+    realigned(depth - 1);
+  else
+    without_frame_pointer(3);
+  asm volatile("" : : "r"(room) : "memory");
+}
+
+TEST(Unwinder, PlainFrames) { both_agree(); }
+TEST(Unwinder, WithoutFramePointers) { without_frame_pointer(40); }
+TEST(Unwinder, FramesOfChangingSize) {
+  for (std::size_t size = 16; size < 100'000; size *= 3) with_changing_frame(size);
+}
+TEST(Unwinder, FramesThatRealignTheStack) { realigned(5); }
+TEST(Unwinder, InAThread) {
+  std::thread([] { realigned(2); }).join();
+}
+
+TEST(Unwinder, ThroughTheCLibrary) {
+  int numbers[4] = {3, 1, 2, 0};
+  std::qsort(numbers, 4, sizeof *numbers, [](const void* a, const void* b) {
+    without_frame_pointer(2);
+    return *static_cast<const int*>(a) - *static_cast<const int*>(b);
+  });
+}
+
+TEST(Unwinder, InSignalHandlers) {
+  struct sigaction action{};
+  action.sa_handler = [](int) { both_agree(); };
+  sigaction(SIGUSR1, &action, nullptr);
+  raise(SIGUSR1);
+  // On a stack of its own, in the middle of a computation.
+  static char stack[1 << 16];
+  const stack_t other{stack, 0, sizeof stack};
+  sigaltstack(&other, nullptr);
+  action.sa_flags = SA_ONSTACK;
+  action.sa_handler = [](int) { without_frame_pointer(2); };
+  sigaction(SIGUSR1, &action, nullptr);
+  std::function<void(int)> deep = [&](int depth) { depth == 0 ? static_cast<void>(raise(SIGUSR1)) : deep(depth - 1); };
+  deep(12);
+}
+
+TEST(Unwinder, WhileAnExceptionIsHandled) {
+  try {
+    throw 1;
+  } catch (int) {
+    without_frame_pointer(1);
+  }
+}
+
+TEST(Unwinder, CutsWhereItIsTold) {
+  const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
+  std::uintptr_t frames[3];
+  unsigned count = 0;
+  const Registers caller{frame[1], reinterpret_cast<std::uintptr_t>(frame) + 16, frame[0]};
+  EXPECT_EQ(heapyard::tracer::walk(rules, caller, 0, frames, 3, count, [](const dl_find_object&) {}), ChainEnd::kCut);
+  EXPECT_EQ(count, 3u);
+}
+
+// Code without tables: the walk ends, and touches nothing outside the stack it was given.
+TEST(Unwinder, StopsInCodeWithoutTables) {
+  std::uintptr_t frames[8];
+  unsigned count = 0;
+  std::uintptr_t stack[4] = {};
+  const Registers nowhere{0x1000, reinterpret_cast<std::uintptr_t>(stack), 0xdeadbeef0};
+  EXPECT_EQ(heapyard::tracer::walk(rules, nowhere, 0, frames, 8, count, [](const dl_find_object&) {}), ChainEnd::kTorn);
+  EXPECT_EQ(count, 1u);
+}
+
+TEST(FrameRule, PacksAndUnpacks) {
+  for (const std::int32_t offset : {-(1 << 20), -8, 0, 8, 16, 4096, (1 << 20)}) {
+    for (const std::uint32_t slot : {0u, 1u, 2u, 255u}) {
+      const FrameRule rule{FrameRule::kPointer, offset, slot};
+      ASSERT_TRUE(rule.fits());
+      const FrameRule back = FrameRule::unpacked(rule.packed());
+      EXPECT_EQ(back.kind, rule.kind);
+      EXPECT_EQ(back.offset, rule.offset);
+      EXPECT_EQ(back.fp_slot, rule.fp_slot);
+    }
+  }
+  EXPECT_FALSE((FrameRule{FrameRule::kStack, 4, 0}.fits()));
+  EXPECT_FALSE((FrameRule{FrameRule::kStack, 1 << 22, 0}.fits()));
+}
+
+}  // namespace
