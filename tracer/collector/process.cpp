@@ -526,8 +526,7 @@ void Process::tick() {
   if (header.asked_to_step.exchange(0) != 0 && limits_.may_step && header.mode.load() == Mode::kExact) {
     header.log2_interval.store(14);
     header.mode.store(Mode::kStepping);
-    while (drain()) {
-    }
+    drain();  // what comes after it is taken as sampled
     thin(14);
     header.mode.store(Mode::kSampled);
     snapshot("step", "the collector could not keep up with every event: sampled from here on", now_, false);

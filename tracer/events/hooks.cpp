@@ -1,4 +1,7 @@
-// The functions of malloc, each passed on to the next malloc and recorded around it.
+// The functions of malloc: each counts bytes, passes on to the next malloc, and now and then records.
+//
+// An exported function ends in a jump, either to the next malloc or to its slow twin, so that the slow one's frame is,
+// to an unwinder, the one that the program called.
 #include <dlfcn.h>
 
 #include <cerrno>
@@ -10,180 +13,232 @@
 #include "tracer/events/recording.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
+#define SLOW [[gnu::noinline, gnu::cold]] static
 #define FRAME __builtin_frame_address(0)
+
+namespace heapyard::tracer {
+
+constinit EarlyBlocks early_blocks;
+
+}  // namespace heapyard::tracer
 
 namespace {
 
-using heapyard::tracer::allocated;
-using heapyard::tracer::EarlyBlocks;
-using heapyard::tracer::FreeKind;
-using heapyard::tracer::NextMalloc;
-using heapyard::tracer::record_free;
-using heapyard::tracer::watched;
+using namespace heapyard::tracer;
+using std::size_t;
 
-constinit EarlyBlocks early;
+extern NextMalloc next;
 constinit std::atomic<int> resolved{0};  // 0 not yet, 1 at it, 2 done
-constinit NextMalloc found{};
 
 template <class Function>
-void find(Function*& function, const char* name) {
-  function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+Function* of(const Pointer<Function>& pointer) {
+  return pointer.load(std::memory_order_relaxed);
+}
+
+template <class Function>
+void find(Pointer<Function>& pointer, const char* name) {
+  if (void* found = dlsym(RTLD_NEXT, name))
+    pointer.store(reinterpret_cast<Function*>(found), std::memory_order_relaxed);
 }
 
 // False while it is being found out, by this thread or another: then the early blocks serve.
-[[gnu::noinline, gnu::cold]] bool resolve() {
+bool resolve() {
   int none = 0;
   if (!resolved.compare_exchange_strong(none, 1)) return resolved.load(std::memory_order_acquire) == 2;
-  find(found.malloc, "malloc");
-  find(found.free, "free");
-  find(found.calloc, "calloc");
-  find(found.realloc, "realloc");
-  find(found.memalign, "memalign");
-  find(found.aligned_alloc, "aligned_alloc");
-  find(found.posix_memalign, "posix_memalign");
-  find(found.valloc, "valloc");
-  find(found.pvalloc, "pvalloc");
-  find(found.malloc_usable_size, "malloc_usable_size");
-  find(found.dlclose, "dlclose");
+  watch_early_blocks();
+  find(next.malloc, "malloc");
+  find(next.free, "free");
+  find(next.calloc, "calloc");
+  find(next.realloc, "realloc");
+  find(next.memalign, "memalign");
+  find(next.aligned_alloc, "aligned_alloc");
+  find(next.posix_memalign, "posix_memalign");
+  find(next.valloc, "valloc");
+  find(next.pvalloc, "pvalloc");
+  find(next.malloc_usable_size, "malloc_usable_size");
+  find(next.dlclose, "dlclose");
   resolved.store(2, std::memory_order_release);
   return true;
 }
 
-inline bool known() {
-  if (resolved.load(std::memory_order_acquire) == 2) [[likely]]
-    return true;
-  return resolve();
-}
-
-[[gnu::cold]] void* early_block(std::size_t size) {
-  void* block = early.take(size);
+void* early_or_null(size_t size, size_t alignment = 16) {
+  void* block = early_blocks.take(size, alignment);
   if (block == nullptr) errno = ENOMEM;
   return block;
 }
 
-[[gnu::cold]] void* early_aligned(std::size_t alignment, std::size_t size) {
-  const auto block = reinterpret_cast<std::uintptr_t>(early_block(size + alignment + 16));
-  if (block == 0) return nullptr;
-  const std::uintptr_t aligned = (block + 16 + alignment - 1) & ~(alignment - 1);
-  std::memcpy(reinterpret_cast<void*>(aligned - 16), &size, sizeof size);
-  return reinterpret_cast<void*>(aligned);
+// The stand-ins.
+void* first_malloc(size_t size) { return resolve() ? of(next.malloc)(size) : early_or_null(size); }
+void first_free(void* block) {
+  if (block != nullptr && !early_blocks.owns(block) && resolve()) of(next.free)(block);
 }
-
-inline void* told(void* block, std::size_t size, void* frame) {
-  if (block != nullptr) [[likely]]
-    allocated(block, size, frame);
+void* first_calloc(size_t count, size_t size) {
+  if (resolve()) return of(next.calloc)(count, size);
+  size_t bytes;
+  return __builtin_mul_overflow(count, size, &bytes) ? nullptr : early_or_null(bytes);  // fresh, so zero
+}
+void* first_realloc(void* old, size_t size) {
+  if (resolve()) return of(next.realloc)(old, size);
+  void* block = early_or_null(size);
+  if (block != nullptr && old != nullptr) {
+    const size_t had = EarlyBlocks::size_of(old);
+    std::memcpy(block, old, had < size ? had : size);
+  }
   return block;
 }
+void* first_memalign(size_t alignment, size_t size) {
+  return resolve() ? of(next.memalign)(alignment, size) : early_or_null(size, alignment);
+}
+void* first_aligned_alloc(size_t alignment, size_t size) {
+  return resolve() ? of(next.aligned_alloc)(alignment, size) : early_or_null(size, alignment);
+}
+int first_posix_memalign(void** result, size_t alignment, size_t size) {
+  if (resolve()) return of(next.posix_memalign)(result, alignment, size);
+  *result = early_blocks.take(size, alignment);
+  return *result == nullptr ? ENOMEM : 0;
+}
+void* first_valloc(size_t size) { return resolve() ? of(next.valloc)(size) : early_or_null(size, 4096); }
+void* first_pvalloc(size_t size) {
+  return resolve() ? of(next.pvalloc)(size) : early_or_null((size + 4095) & ~size_t{4095}, 4096);
+}
+size_t first_malloc_usable_size(void* block) { return resolve() ? of(next.malloc_usable_size)(block) : 0; }
+int first_dlclose(void* handle) { return resolve() ? of(next.dlclose)(handle) : -1; }
 
-inline void* moved(void* old, std::size_t size, void* frame) {
-  if (early.owns(old)) {
-    void* block = found.malloc(size);
+constinit NextMalloc next{
+    {first_malloc},        {first_free},           {first_calloc}, {first_realloc}, {first_memalign},
+    {first_aligned_alloc}, {first_posix_memalign}, {first_valloc}, {first_pvalloc}, {first_malloc_usable_size},
+    {first_dlclose}};
+
+SLOW void* slow_malloc(size_t size) { return recorded(of(next.malloc)(size), size, FRAME); }
+SLOW void* slow_calloc(size_t count, size_t size) {
+  return recorded(of(next.calloc)(count, size), count * size, FRAME);
+}
+SLOW void* slow_memalign(size_t alignment, size_t size) {
+  return recorded(of(next.memalign)(alignment, size), size, FRAME);
+}
+SLOW void* slow_aligned_alloc(size_t alignment, size_t size) {
+  return recorded(of(next.aligned_alloc)(alignment, size), size, FRAME);
+}
+SLOW int slow_posix_memalign(void** result, size_t alignment, size_t size) {
+  const int error = of(next.posix_memalign)(result, alignment, size);
+  recorded(error == 0 ? *result : nullptr, size, FRAME);
+  return error;
+}
+SLOW void* slow_valloc(size_t size) { return recorded(of(next.valloc)(size), size, FRAME); }
+SLOW void* slow_pvalloc(size_t size) { return recorded(of(next.pvalloc)(size), size, FRAME); }
+
+SLOW void slow_free(void* block) {
+  if (early_blocks.owns(block)) return;
+  record_free(block, FreeKind::kFree);
+  of(next.free)(block);
+}
+
+SLOW void* slow_realloc(void* old, size_t size) {
+  if (early_blocks.owns(old)) {
+    void* block = of(next.malloc)(size);
     if (block == nullptr) return nullptr;
-    const std::size_t had = EarlyBlocks::size_of(old);
+    const size_t had = EarlyBlocks::size_of(old);
     std::memcpy(block, old, had < size ? had : size);
-    return told(block, size, frame);
+    return recorded(block, size, FRAME);
   }
   const bool look = old != nullptr && watched(old);
   if (look) record_free(old, FreeKind::kMove);
-  void* block = found.realloc(old, size);
-  if (block == nullptr) [[unlikely]] {
-    // realloc(p, 0) has freed p; any other null has left it alone.
-    if (look && size != 0) heapyard::tracer::record_stay(old);
-    return nullptr;
-  }
-  allocated(block, size, frame);
+  void* block = of(next.realloc)(old, size);
+  // realloc(p, 0) has freed p; any other null has left it alone.
+  if (block == nullptr && look && size != 0) record_stay(old);
+  if (is_due(size)) return recorded(block, size, FRAME);
+  count_down(size);
   return block;
 }
 
 }  // namespace
 
-EXPORTED void* malloc(std::size_t size) {
-  if (!known()) return early_block(size);
-  return told(found.malloc(size), size, FRAME);
+EXPORTED void* malloc(size_t size) {
+  if (is_due(size)) [[unlikely]]
+    return slow_malloc(size);
+  count_down(size);
+  return of(next.malloc)(size);
 }
 
 EXPORTED void free(void* block) {
-  if (block == nullptr || early.owns(block)) [[unlikely]]
-    return;
   if (watched(block)) [[unlikely]]
-    record_free(block, FreeKind::kFree);
-  if (!known()) [[unlikely]]
-    return;
-  found.free(block);
+    return slow_free(block);
+  of(next.free)(block);
 }
 
-EXPORTED void* calloc(std::size_t count, std::size_t size) {
-  std::size_t bytes;
-  if (!known()) return __builtin_mul_overflow(count, size, &bytes) ? nullptr : early_block(bytes);
-  void* block = found.calloc(count, size);
-  return told(block, count * size, FRAME);
+EXPORTED void* calloc(size_t count, size_t size) {
+  if (is_due(count * size)) [[unlikely]]
+    return slow_calloc(count, size);
+  count_down(count * size);
+  return of(next.calloc)(count, size);
 }
 
-EXPORTED void* realloc(void* old, std::size_t size) {
-  if (!known()) {
-    void* block = early_block(size);
-    if (block != nullptr && old != nullptr) {
-      const std::size_t had = EarlyBlocks::size_of(old);
-      std::memcpy(block, old, had < size ? had : size);
-    }
-    return block;
-  }
-  return moved(old, size, FRAME);
+EXPORTED void* realloc(void* old, size_t size) {
+  if (is_due(size) || watched(old)) [[unlikely]]
+    return slow_realloc(old, size);
+  count_down(size);
+  return of(next.realloc)(old, size);
 }
 
-EXPORTED void* reallocarray(void* old, std::size_t count, std::size_t size) {
-  std::size_t bytes;
+EXPORTED void* reallocarray(void* old, size_t count, size_t size) {
+  size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) {
     errno = ENOMEM;
     return nullptr;
   }
-  if (!known()) return old == nullptr ? early_block(bytes) : nullptr;
-  return moved(old, bytes, FRAME);
+  return realloc(old, bytes);
 }
 
-EXPORTED void* memalign(std::size_t alignment, std::size_t size) {
-  if (!known()) return early_aligned(alignment, size);
-  return told(found.memalign(alignment, size), size, FRAME);
+EXPORTED void* memalign(size_t alignment, size_t size) {
+  if (is_due(size)) [[unlikely]]
+    return slow_memalign(alignment, size);
+  count_down(size);
+  return of(next.memalign)(alignment, size);
 }
 
-EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  if (!known()) return early_aligned(alignment, size);
-  return told(found.aligned_alloc(alignment, size), size, FRAME);
+EXPORTED void* aligned_alloc(size_t alignment, size_t size) {
+  if (is_due(size)) [[unlikely]]
+    return slow_aligned_alloc(alignment, size);
+  count_down(size);
+  return of(next.aligned_alloc)(alignment, size);
 }
 
-EXPORTED int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
-  if (!known()) return (*result = early_aligned(alignment, size)) == nullptr ? ENOMEM : 0;
-  const int error = found.posix_memalign(result, alignment, size);
-  if (error == 0) told(*result, size, FRAME);
-  return error;
+EXPORTED int posix_memalign(void** result, size_t alignment, size_t size) {
+  if (is_due(size)) [[unlikely]]
+    return slow_posix_memalign(result, alignment, size);
+  count_down(size);
+  return of(next.posix_memalign)(result, alignment, size);
 }
 
-EXPORTED void* valloc(std::size_t size) {
-  if (!known()) return early_aligned(4096, size);
-  return told(found.valloc(size), size, FRAME);
+EXPORTED void* valloc(size_t size) {
+  if (is_due(size)) [[unlikely]]
+    return slow_valloc(size);
+  count_down(size);
+  return of(next.valloc)(size);
 }
 
-EXPORTED void* pvalloc(std::size_t size) {
-  if (!known()) return early_aligned(4096, (size + 4095) & ~std::size_t{4095});
-  return told(found.pvalloc(size), size, FRAME);
+EXPORTED void* pvalloc(size_t size) {
+  if (is_due(size)) [[unlikely]]
+    return slow_pvalloc(size);
+  count_down(size);
+  return of(next.pvalloc)(size);
 }
 
-EXPORTED std::size_t malloc_usable_size(void* block) {
-  if (block == nullptr) return 0;
-  if (early.owns(block)) return EarlyBlocks::size_of(block);
-  return known() && found.malloc_usable_size != nullptr ? found.malloc_usable_size(block) : 0;
+EXPORTED size_t malloc_usable_size(void* block) {
+  if (early_blocks.owns(block)) [[unlikely]]
+    return EarlyBlocks::size_of(block);
+  return of(next.malloc_usable_size)(block);
 }
 
 // C23: a free that knows the size.
-EXPORTED void free_sized(void* block, std::size_t) { free(block); }
-EXPORTED void free_aligned_sized(void* block, std::size_t, std::size_t) { free(block); }
+EXPORTED void free_sized(void* block, size_t) { free(block); }
+EXPORTED void free_aligned_sized(void* block, size_t, size_t) { free(block); }
 
 EXPORTED int dlclose(void* handle) {
-  known();
-  const int result = found.dlclose(handle);
-  heapyard::tracer::forget_modules();
+  const int result = of(next.dlclose)(handle);
+  forget_modules();
   return result;
 }
 
 // For programs that name their phases: a point in time with the exact composition of the heap.
-EXPORTED void heapyard_trace_mark(const char* name) { heapyard::tracer::record_mark(name); }
+EXPORTED void heapyard_trace_mark(const char* name) { record_mark(name); }

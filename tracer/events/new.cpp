@@ -15,10 +15,7 @@
 
 namespace {
 
-using heapyard::tracer::allocated;
-using heapyard::tracer::FreeKind;
-using heapyard::tracer::record_free;
-using heapyard::tracer::watched;
+using namespace heapyard::tracer;
 
 // Whether `function` lies in the library whose malloc serves.
 bool of_the_allocator(void* function) {
@@ -66,51 +63,68 @@ class Next {
 
 }  // namespace
 
-#define ALLOCATES(signature, name, type, size, ...)                         \
-  EXPORTED void* signature {                                                \
-    static constinit Next next(name);                                       \
-    const std::uintptr_t word = next.get();                                 \
-    void* block = Next::function<type>(word)(__VA_ARGS__);                  \
-    if (Next::own(word) && block != nullptr) allocated(block, size, FRAME); \
-    return block;                                                           \
+// Each ends in a jump, to the next function or to its slow twin (hooks.cpp).
+#define ALLOCATES(number, head, tail, name, type, size, parameters, ...)                  \
+  static constinit Next next_##number(name);                                              \
+  [[gnu::noinline, gnu::cold]] static void* slow_##number parameters tail {               \
+    return recorded(Next::function<type>(next_##number.get())(__VA_ARGS__), size, FRAME); \
+  }                                                                                       \
+  EXPORTED void* head parameters tail {                                                   \
+    const std::uintptr_t word = next_##number.get();                                      \
+    if (Next::own(word)) {                                                                \
+      if (is_due(size)) [[unlikely]]                                                      \
+        return slow_##number(__VA_ARGS__);                                                \
+      count_down(size);                                                                   \
+    }                                                                                     \
+    return Next::function<type>(word)(__VA_ARGS__);                                       \
   }
-#define FREES(signature, name, type, ...)                                                           \
-  EXPORTED void signature noexcept {                                                                \
-    static constinit Next next(name);                                                               \
-    const std::uintptr_t word = next.get();                                                         \
-    if (Next::own(word) && block != nullptr && watched(block)) record_free(block, FreeKind::kFree); \
-    Next::function<type>(word)(__VA_ARGS__);                                                        \
+#define FREES(number, head, name, type, parameters, ...) \
+  static constinit Next next_##number(name);             \
+  EXPORTED void head parameters noexcept {               \
+    const std::uintptr_t word = next_##number.get();     \
+    if (Next::own(word) && watched(block)) [[unlikely]]  \
+      record_free(block, FreeKind::kFree);               \
+    Next::function<type>(word)(__VA_ARGS__);             \
   }
 
 using Size = std::size_t;
 using Align = std::align_val_t;
 using Quiet = const std::nothrow_t&;
+using New = void* (*)(Size);
+using QuietNew = void* (*)(Size, Quiet);
+using AlignedNew = void* (*)(Size, Align);
+using QuietAlignedNew = void* (*)(Size, Align, Quiet);
+using Delete = void (*)(void*);
+using QuietDelete = void (*)(void*, Quiet);
+using SizedDelete = void (*)(void*, Size);
+using AlignedDelete = void (*)(void*, Align);
+using SizedAlignedDelete = void (*)(void*, Size, Align);
+using QuietAlignedDelete = void (*)(void*, Align, Quiet);
+#define NOTHING
 
-ALLOCATES(operator new(Size size), "_Znwm", void* (*)(Size), size, size)
-ALLOCATES(operator new[](Size size), "_Znam", void* (*)(Size), size, size)
-ALLOCATES(operator new(Size size, Quiet quiet) noexcept, "_ZnwmRKSt9nothrow_t", void* (*)(Size, Quiet), size, size,
-          quiet)
-ALLOCATES(operator new[](Size size, Quiet quiet) noexcept, "_ZnamRKSt9nothrow_t", void* (*)(Size, Quiet), size, size,
-          quiet)
-ALLOCATES(operator new(Size size, Align align), "_ZnwmSt11align_val_t", void* (*)(Size, Align), size, size, align)
-ALLOCATES(operator new[](Size size, Align align), "_ZnamSt11align_val_t", void* (*)(Size, Align), size, size, align)
-ALLOCATES(operator new(Size size, Align align, Quiet quiet) noexcept, "_ZnwmSt11align_val_tRKSt9nothrow_t",
-          void* (*)(Size, Align, Quiet), size, size, align, quiet)
-ALLOCATES(operator new[](Size size, Align align, Quiet quiet) noexcept, "_ZnamSt11align_val_tRKSt9nothrow_t",
-          void* (*)(Size, Align, Quiet), size, size, align, quiet)
-FREES(operator delete(void* block), "_ZdlPv", void (*)(void*), block)
-FREES(operator delete[](void* block), "_ZdaPv", void (*)(void*), block)
-FREES(operator delete(void* block, Quiet quiet), "_ZdlPvRKSt9nothrow_t", void (*)(void*, Quiet), block, quiet)
-FREES(operator delete[](void* block, Quiet quiet), "_ZdaPvRKSt9nothrow_t", void (*)(void*, Quiet), block, quiet)
-FREES(operator delete(void* block, Size size), "_ZdlPvm", void (*)(void*, Size), block, size)
-FREES(operator delete[](void* block, Size size), "_ZdaPvm", void (*)(void*, Size), block, size)
-FREES(operator delete(void* block, Align align), "_ZdlPvSt11align_val_t", void (*)(void*, Align), block, align)
-FREES(operator delete[](void* block, Align align), "_ZdaPvSt11align_val_t", void (*)(void*, Align), block, align)
-FREES(operator delete(void* block, Size size, Align align), "_ZdlPvmSt11align_val_t", void (*)(void*, Size, Align),
-      block, size, align)
-FREES(operator delete[](void* block, Size size, Align align), "_ZdaPvmSt11align_val_t", void (*)(void*, Size, Align),
-      block, size, align)
-FREES(operator delete(void* block, Align align, Quiet quiet), "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-      void (*)(void*, Align, Quiet), block, align, quiet)
-FREES(operator delete[](void* block, Align align, Quiet quiet), "_ZdaPvSt11align_val_tRKSt9nothrow_t",
-      void (*)(void*, Align, Quiet), block, align, quiet)
+ALLOCATES(1, operator new, NOTHING, "_Znwm", New, size, (Size size), size)
+ALLOCATES(2, operator new[], NOTHING, "_Znam", New, size, (Size size), size)
+ALLOCATES(3, operator new, noexcept, "_ZnwmRKSt9nothrow_t", QuietNew, size, (Size size, Quiet quiet), size, quiet)
+ALLOCATES(4, operator new[], noexcept, "_ZnamRKSt9nothrow_t", QuietNew, size, (Size size, Quiet quiet), size, quiet)
+ALLOCATES(5, operator new, NOTHING, "_ZnwmSt11align_val_t", AlignedNew, size, (Size size, Align align), size, align)
+ALLOCATES(6, operator new[], NOTHING, "_ZnamSt11align_val_t", AlignedNew, size, (Size size, Align align), size, align)
+ALLOCATES(7, operator new, noexcept, "_ZnwmSt11align_val_tRKSt9nothrow_t", QuietAlignedNew, size,
+          (Size size, Align align, Quiet quiet), size, align, quiet)
+ALLOCATES(8, operator new[], noexcept, "_ZnamSt11align_val_tRKSt9nothrow_t", QuietAlignedNew, size,
+          (Size size, Align align, Quiet quiet), size, align, quiet)
+FREES(9, operator delete, "_ZdlPv", Delete, (void* block), block)
+FREES(10, operator delete[], "_ZdaPv", Delete, (void* block), block)
+FREES(11, operator delete, "_ZdlPvRKSt9nothrow_t", QuietDelete, (void* block, Quiet quiet), block, quiet)
+FREES(12, operator delete[], "_ZdaPvRKSt9nothrow_t", QuietDelete, (void* block, Quiet quiet), block, quiet)
+FREES(13, operator delete, "_ZdlPvm", SizedDelete, (void* block, Size size), block, size)
+FREES(14, operator delete[], "_ZdaPvm", SizedDelete, (void* block, Size size), block, size)
+FREES(15, operator delete, "_ZdlPvSt11align_val_t", AlignedDelete, (void* block, Align align), block, align)
+FREES(16, operator delete[], "_ZdaPvSt11align_val_t", AlignedDelete, (void* block, Align align), block, align)
+FREES(17, operator delete, "_ZdlPvmSt11align_val_t", SizedAlignedDelete, (void* block, Size size, Align align), block,
+      size, align)
+FREES(18, operator delete[], "_ZdaPvmSt11align_val_t", SizedAlignedDelete, (void* block, Size size, Align align), block,
+      size, align)
+FREES(19, operator delete, "_ZdlPvSt11align_val_tRKSt9nothrow_t", QuietAlignedDelete,
+      (void* block, Align align, Quiet quiet), block, align, quiet)
+FREES(20, operator delete[], "_ZdaPvSt11align_val_tRKSt9nothrow_t", QuietAlignedDelete,
+      (void* block, Align align, Quiet quiet), block, align, quiet)

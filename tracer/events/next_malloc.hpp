@@ -1,10 +1,9 @@
 // The malloc that serves the program: the next one after this library in the order of symbols.
 //
-// Idea: dlsym(RTLD_NEXT) once. What it may itself allocate meanwhile comes from a small buffer that is never freed.
-// Cost: O(1) after the first call.
+// Idea: a pointer per function, at first to a stand-in that looks the real ones up (dlsym with RTLD_NEXT), so that a
+// call costs no question whether they are known. What that look-up itself allocates comes from a small buffer that is
+// never freed. Cost: O(1) after the first call.
 #pragma once
-
-#include <dlfcn.h>
 
 #include <atomic>
 #include <cstddef>
@@ -13,40 +12,51 @@
 
 namespace heapyard::tracer {
 
+template <class Function>
+using Pointer = std::atomic<Function*>;
+
 struct NextMalloc {
-  void* (*malloc)(std::size_t);
-  void (*free)(void*);
-  void* (*calloc)(std::size_t, std::size_t);
-  void* (*realloc)(void*, std::size_t);
-  void* (*memalign)(std::size_t, std::size_t);
-  void* (*aligned_alloc)(std::size_t, std::size_t);
-  int (*posix_memalign)(void**, std::size_t, std::size_t);
-  void* (*valloc)(std::size_t);
-  void* (*pvalloc)(std::size_t);
-  std::size_t (*malloc_usable_size)(void*);
-  int (*dlclose)(void*);
+  Pointer<void*(std::size_t)> malloc;
+  Pointer<void(void*)> free;
+  Pointer<void*(std::size_t, std::size_t)> calloc;
+  Pointer<void*(void*, std::size_t)> realloc;
+  Pointer<void*(std::size_t, std::size_t)> memalign;
+  Pointer<void*(std::size_t, std::size_t)> aligned_alloc;
+  Pointer<int(void**, std::size_t, std::size_t)> posix_memalign;
+  Pointer<void*(std::size_t)> valloc;
+  Pointer<void*(std::size_t)> pvalloc;
+  Pointer<std::size_t(void*)> malloc_usable_size;
+  Pointer<int(void*)> dlclose;
 };
 
-// Blocks for the time before the next malloc is known. 64 KiB; more than the dynamic linker asks for.
+// Blocks for the time before the next malloc is known: 64 KiB, more than the dynamic linker asks for.
 class EarlyBlocks {
  public:
-  void* take(std::size_t size) {
-    const std::size_t needed = (size + 31) & ~std::size_t{15};  // a word for the size before each block
+  static constexpr std::size_t kBytes = 64 << 10;
+
+  void* take(std::size_t size, std::size_t alignment = 16) {
+    const std::size_t needed = (size + alignment + 31) & ~std::size_t{15};  // 16 bytes before each block hold its size
+    if (size > kBytes || alignment > kBytes) return nullptr;
     const std::size_t begin = used_.fetch_add(needed, std::memory_order_relaxed);
-    if (size > sizeof bytes_ || begin + needed > sizeof bytes_) return nullptr;
-    std::memcpy(bytes_ + begin, &size, sizeof size);
-    return bytes_ + begin + 16;
+    if (begin + needed > kBytes) return nullptr;
+    const auto raw = reinterpret_cast<std::uintptr_t>(bytes_ + begin + 16);
+    char* block = bytes_ + begin + 16 + ((alignment - raw % alignment) % alignment);
+    std::memcpy(block - 16, &size, sizeof size);
+    return block;
   }
-  bool owns(const void* block) const { return block >= bytes_ && block < bytes_ + sizeof bytes_; }
+  bool owns(const void* block) const { return block >= bytes_ && block < bytes_ + kBytes; }
   static std::size_t size_of(const void* block) {
     std::size_t size;
     std::memcpy(&size, static_cast<const char*>(block) - 16, sizeof size);
     return size;
   }
+  std::uintptr_t begin() const { return reinterpret_cast<std::uintptr_t>(bytes_); }
 
  private:
-  alignas(16) char bytes_[64 << 10] = {};
+  alignas(4096) char bytes_[kBytes] = {};
   std::atomic<std::size_t> used_{0};
 };
+
+extern EarlyBlocks early_blocks;
 
 }  // namespace heapyard::tracer

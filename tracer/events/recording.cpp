@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "tracer/events/connection.hpp"
-#include "tracer/events/unwinder.hpp"
+#include "tracer/events/next_malloc.hpp"
 #include "tracer/session/poisson.hpp"
 
 extern "C" void* __libc_stack_end;  // of the dynamic linker: where the main thread's stack begins
@@ -28,6 +28,7 @@ namespace {
 constexpr int kNapsSampled = 300, kNapsUntilAsked = 400, kNapsUntilGone = 10'000;
 
 constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
+constinit std::atomic<std::uint16_t> every_free[kPageFilter] = {};  // ones, once a session is exact
 
 struct Process {
   Session session;  // changes only in connect() and after a fork
@@ -45,7 +46,7 @@ constinit Process process;
 // What other libraries allocate and free later in the thread's end takes a ring anew.
 void give_ring_back(void*) {
   ThreadState& self = this_thread;
-  if (self.known_chains != nullptr) munmap(self.known_chains, kKnownChains * 8);
+  if (self.chains != nullptr) munmap(self.chains, sizeof *self.chains);
   if (self.ring) self.ring.ring()->state.store(RingState::kLeft, std::memory_order_release);
   self = ThreadState{};
 }
@@ -53,8 +54,7 @@ void give_ring_back(void*) {
 void after_fork_in_child() {
   if (process.session) munmap(process.session.base(), process.session.bytes());
   process.session = Session{};
-  free_test.filter = no_samples;
-  free_test.every.store(false, std::memory_order_relaxed);
+  free_filter.store(no_samples, std::memory_order_relaxed);
   process.connecting.store(process.connecting.load() == 3 ? 3 : 0);
   process.modules_known.store(0);
   process.generation.fetch_add(1);
@@ -71,6 +71,11 @@ class SettingUp {
  private:
   const Busy before_;
 };
+
+void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
+  for (std::size_t offset = 0; offset < EarlyBlocks::kBytes; offset += kPage)
+    filter[filter_place(early_blocks.begin() + offset)].fetch_add(1, std::memory_order_relaxed);
+}
 
 // True once there is a session.
 bool connected() {
@@ -93,8 +98,12 @@ bool connected() {
   }
   process.rules.forget();  // after a fork they are known, and the new session's modules are not
   process.samples = SampleSet(process.session);
-  free_test.filter = process.session.filter();
-  free_test.every.store(process.session.header().mode.load() == Mode::kExact, std::memory_order_relaxed);
+  watch_pages_of_early_blocks(process.session.filter());
+  const bool exact = process.session.header().mode.load() == Mode::kExact;
+  if (exact) {
+    for (auto& page : every_free) page.store(1, std::memory_order_relaxed);
+  }
+  free_filter.store(exact ? every_free : process.session.filter(), std::memory_order_relaxed);
   process.connecting.store(2, std::memory_order_release);
   return true;
 }
@@ -103,8 +112,7 @@ Mode mode() { return process.session.header().mode.load(std::memory_order_relaxe
 
 void stop() {
   process.session.header().mode.store(Mode::kOff);
-  free_test.every.store(false, std::memory_order_relaxed);
-  free_test.filter = no_samples;
+  free_filter.store(no_samples, std::memory_order_relaxed);
 }
 
 bool take_ring(ThreadState& self) {
@@ -148,12 +156,12 @@ bool ready(ThreadState& self) {
   if (self.generation == generation && self.ring) [[likely]]
     return true;
   const SettingUp setting_up;
-  if (self.known_chains == nullptr) {
-    void* memory = mmap(nullptr, kKnownChains * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (self.chains == nullptr) {
+    void* memory = mmap(nullptr, sizeof *self.chains, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
-    self.known_chains = static_cast<std::uint64_t*>(memory);
+    self.chains = static_cast<ChainMemory*>(memory);
   } else {
-    std::memset(self.known_chains, 0, kKnownChains * 8);
+    std::memset(self.chains->known, 0, sizeof self.chains->known);
   }
   if (!self.ring) {
     if (!take_ring(self)) {
@@ -259,32 +267,28 @@ std::uintptr_t stack_end_around(const ThreadState& self, std::uintptr_t sp) {
   return sp >= self.stack_begin && sp < self.stack_end ? self.stack_end : 0;
 }
 
-// The hash that stands for the chain, which the collector has been sent.
+// The hash that stands for the chain, which the collector has been sent; 0 if there was no room to send it.
 [[gnu::noinline]] std::uint64_t chain_of(ThreadState& self, void* frame) {
   Header& header = process.session.header();
-  std::uintptr_t frames[256];
-  unsigned count = 0;
   const auto at = reinterpret_cast<std::uintptr_t>(frame);
   const auto* stored = static_cast<const std::uintptr_t*>(frame);
-  const Registers caller{stored[1], at + 16, stored[0]};
-  const ChainEnd end = walk(process.rules, caller, stack_end_around(self, at), frames, header.depth, count,
-                            [&](const dl_find_object& object) { send_module(self, object); });
+  ChainWalker& walker = self.chains->walker;
+  // A generation is part of the hash: after modules have gone, the same addresses are other chains.
+  const std::uint64_t seed = 0x9e3779b97f4a7c15u + self.generation;
+  const auto [hash, end] =
+      walker.walk(process.rules, {stored[1], at + 16, stored[0]}, stack_end_around(self, at), header.depth, seed,
+                  [&](const dl_find_object& object) { send_module(self, object); });
   if (end == ChainEnd::kCut) header.lost.chains_cut.fetch_add(1, std::memory_order_relaxed);
   if (end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
-  std::uint64_t hash = 0x9e3779b97f4a7c15u + self.generation;
-  for (unsigned index = 0; index < count; ++index) {
-    hash = (hash ^ frames[index]) * 0xbf58476d1ce4e5b9u;
-    hash ^= hash >> 29;
-  }
-  hash += hash == 0;
-  std::uint64_t& known = self.known_chains[hash % kKnownChains];
+  std::uint64_t& known = self.chains->known[hash % ChainMemory::kKnown];
   if (known == hash) [[likely]]
     return hash;
+  const unsigned count = walker.frames();
   std::uint64_t* words = room(self, 2 + count);
   if (words == nullptr) return 0;
   words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end != ChainEnd::kWhole) << 32);
   words[1] = hash;
-  std::memcpy(words + 2, frames, count * 8);
+  for (unsigned index = 0; index < count; ++index) words[2 + index] = walker.frame(index);
   self.ring.publish(2 + count);
   known = hash;
   return hash;
@@ -323,7 +327,9 @@ void write_short(ThreadState& self, Kind kind, std::uintptr_t address) {
 
 }  // namespace
 
-constinit FreeTest free_test{no_samples, false};
+constinit std::atomic<std::atomic<std::uint16_t>*> free_filter{no_samples};
+
+void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
 
 [[gnu::noinline, gnu::cold]] void record_allocation(void* block, std::size_t size, void* frame) {
   ThreadState& self = this_thread;
@@ -338,19 +344,19 @@ constinit FreeTest free_test{no_samples, false};
   Header& header = process.session.header();
   const Mode now = mode();
   if (now == Mode::kOff) {
-    self.to_sample = std::int64_t{1} << 60;
+    self.to_sample = std::uint64_t{1} << 60;
     return;
   }
   const unsigned log2_interval = now == Mode::kExact ? 0 : header.log2_interval.load(std::memory_order_relaxed);
   const bool first = self.generation == 0 && self.random == 0;
   const bool can = ready(self);
   if (now == Mode::kExact) {
-    self.to_sample = -1;
+    self.to_sample = 0;
   } else {
     self.to_sample = next_distance(self.random, log2_interval);
     if (first) {  // the thread's first allocation, not drawn by chance: only now the distances begin
-      self.to_sample -= static_cast<std::int64_t>(size) + 1;
-      if (self.to_sample >= 0) {
+      if (!is_due(size)) {
+        count_down(size);
         errno = saved_errno;
         return;
       }
@@ -379,16 +385,17 @@ constinit FreeTest free_test{no_samples, false};
 [[gnu::noinline]] void record_free(void* block, FreeKind kind) {
   ThreadState& self = this_thread;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (!process.session) return;
+  if (block == nullptr || !process.session) return;
   // Before anything else: whoever comes in between, the set must not keep an address that is given back.
   const bool sampled = process.samples.maybe(address) && process.samples.erase(address);
-  if (!sampled && !free_test.every.load(std::memory_order_relaxed)) return;
+  const bool every = free_filter.load(std::memory_order_relaxed) == every_free;
+  if (!sampled && !every) return;
   const Recording recording(self);
   if (!recording.held()) return;
   const int saved_errno = errno;
   const Mode now = mode();
   if (now == Mode::kSampled && !sampled) {
-    free_test.every.store(false, std::memory_order_relaxed);  // the collector has come down from exact
+    free_filter.store(process.session.filter(), std::memory_order_relaxed);  // the collector has come down from exact
   } else if (now != Mode::kOff && ready(self)) {
     write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
   }

@@ -18,12 +18,9 @@ namespace heapyard::tracer {
 
 extern thread_local constinit ThreadState this_thread __attribute__((tls_model("initial-exec")));
 
-// What the fast path of free looks at. Both are of this process and change seldom.
-struct FreeTest {
-  std::atomic<std::uint16_t>* filter;  // never null: before a session a page of zeros
-  std::atomic<bool> every;             // exact: every free is recorded
-};
-extern FreeTest free_test;
+// What the fast path of free looks at: a count per page; of sampled blocks, or ones throughout when every free is
+// recorded. Never null. Changes seldom.
+extern std::atomic<std::atomic<std::uint16_t>*> free_filter;
 
 enum class FreeKind { kFree, kMove };
 
@@ -34,16 +31,25 @@ void record_stay(void* block);  // the realloc failed
 void record_mark(const char* name);
 void forget_modules();  // some may have been unloaded
 
-inline void allocated(void* block, std::size_t size, void* frame) {
-  if ((this_thread.to_sample -= static_cast<std::int64_t>(size) + 1) < 0) [[unlikely]]
-    record_allocation(block, size, frame);
+// Frees of the early blocks come the long way from now on.
+void watch_early_blocks();
+
+// Whether an allocation of `size` bytes is to be recorded; every one in exact mode, and the first of a thread.
+inline bool is_due(std::size_t size) { return size >= this_thread.to_sample; }
+
+// It is not.
+inline void count_down(std::size_t size) { this_thread.to_sample -= size + 1; }
+
+// It is: records it, unless it failed.
+inline void* recorded(void* block, std::size_t size, void* frame) {
+  record_allocation(block, size, frame);
+  return block;
 }
 
 // Whether a free of `block` has to be looked at.
 inline bool watched(const void* block) {
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  return free_test.filter[filter_place(address)].load(std::memory_order_relaxed) != 0 ||
-         free_test.every.load(std::memory_order_relaxed);
+  const std::atomic<std::uint16_t>* filter = free_filter.load(std::memory_order_relaxed);
+  return filter[filter_place(reinterpret_cast<std::uintptr_t>(block))].load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace heapyard::tracer

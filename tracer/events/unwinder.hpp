@@ -52,60 +52,67 @@ class RuleCache {
 
 enum class ChainEnd { kWhole, kCut, kTorn };
 
-// Return addresses from `at` outwards into frames[0 .. limit); O(frames). `stack_end`: the end of the thread's stack, 0
-// if not known.
+// One step outwards, and the places on the stack that it read: as long as they hold the same, it leads to the same.
+struct Step {
+  enum Kind : std::uint8_t { kCaller, kSignal, kEnd, kTorn };
+  Registers next;
+  std::uintptr_t fp_slot;     // where the caller's FP was saved; 0: FP was not touched
+  std::uintptr_t begin_slot;  // where the frame's beginning was stored; 0: it was computed
+};
+
+// `interrupted`: at.pc is that of an instruction itself, not a return address. `stack_end`: of the thread's stack if
+// at.sp is on it, else 0. `taken` is filled for kCaller, its registers for kSignal too. O(1) once the rule is known.
+template <class Learn>
+[[gnu::always_inline]] inline Step::Kind step(RuleCache& rules, const Registers& at, bool interrupted,
+                                              std::uintptr_t stack_end, Step& taken, Learn learn) {
+  constexpr std::uintptr_t kFarthest = 64u << 20;  // no frame is larger
+  const auto load = [](std::uintptr_t address) { return *reinterpret_cast<const std::uintptr_t*>(address); };
+  const FrameRule rule = rules.rule(at.pc + interrupted, learn);
+  const auto offset = static_cast<std::uintptr_t>(static_cast<std::intptr_t>(rule.offset));
+  std::uintptr_t begin;  // of the frame: the caller's SP
+  taken.begin_slot = 0;
+  if (rule.kind == FrameRule::kStack) [[likely]] {
+    begin = at.sp + offset;
+  } else if (rule.kind == FrameRule::kPointer) {
+    begin = at.fp + offset;
+  } else if (rule.kind == FrameRule::kStored) {
+    taken.begin_slot = at.fp + offset;
+    if (taken.begin_slot < at.sp || taken.begin_slot - at.sp > kFarthest) return Step::kTorn;
+    begin = load(taken.begin_slot);
+  } else if (rule.kind == FrameRule::kSignal) {
+    const auto& registers = reinterpret_cast<const ucontext_t*>(at.sp)->uc_mcontext.gregs;
+    taken.next = {static_cast<std::uintptr_t>(registers[REG_RIP]), static_cast<std::uintptr_t>(registers[REG_RSP]),
+                  static_cast<std::uintptr_t>(registers[REG_RBP])};
+    taken.fp_slot = 0;
+    return Step::kSignal;
+  } else if (rule.kind == FrameRule::kEnd) {
+    return Step::kEnd;
+  } else {
+    if (at.fp < at.sp || at.fp % 8 != 0 || at.fp + 16 > stack_end) return Step::kTorn;
+    taken.fp_slot = at.fp;
+    taken.next = {load(at.fp + 8), at.fp + 16, load(at.fp)};
+    return Step::kCaller;
+  }
+  if (begin <= at.sp || begin - at.sp > kFarthest || begin % 8 != 0) return Step::kTorn;
+  taken.fp_slot = rule.kind == FrameRule::kStored ? at.fp : rule.fp_slot != 0 ? begin - 8 * rule.fp_slot : 0;
+  taken.next = {load(begin - 8), begin, taken.fp_slot != 0 ? load(taken.fp_slot) : at.fp};
+  return Step::kCaller;
+}
+
+// Return addresses from `at` outwards into frames[0 .. limit). O(frames).
 template <class Learn>
 ChainEnd walk(RuleCache& rules, Registers at, std::uintptr_t stack_end, std::uintptr_t* frames, unsigned limit,
               unsigned& count, Learn learn) {
-  constexpr std::uintptr_t kFarthest = 64u << 20;  // no frame is larger
-  const auto load = [](std::uintptr_t address) { return *reinterpret_cast<const std::uintptr_t*>(address); };
-  const std::uintptr_t stack_begin = at.sp;
-  const auto on_stack = [&](std::uintptr_t address) {
-    return address >= at.sp && address % 8 == 0 && stack_end != 0 && stack_begin < stack_end &&
-           address + 16 <= stack_end;
-  };
-  bool interrupted = false;  // pc is that of an instruction itself, not a return address
+  bool interrupted = false;
   for (count = 0; at.pc != 0;) {
     if (count == limit) return ChainEnd::kCut;
     frames[count++] = at.pc;
-    const FrameRule rule = rules.rule(at.pc + interrupted, learn);
-    interrupted = false;
-    std::uintptr_t begin;  // of the frame: the caller's SP
-    switch (rule.kind) {
-      case FrameRule::kStack:
-        begin = at.sp + static_cast<std::uintptr_t>(static_cast<std::intptr_t>(rule.offset));
-        break;
-      case FrameRule::kPointer:
-        begin = at.fp + static_cast<std::uintptr_t>(static_cast<std::intptr_t>(rule.offset));
-        break;
-      case FrameRule::kStored: {
-        const std::uintptr_t place = at.fp + static_cast<std::uintptr_t>(static_cast<std::intptr_t>(rule.offset));
-        if (place < at.sp || place - at.sp > kFarthest) return ChainEnd::kTorn;
-        begin = load(place);
-        break;
-      }
-      case FrameRule::kSignal: {
-        const auto& context = *reinterpret_cast<const ucontext_t*>(at.sp);
-        at = {static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]),
-              static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]),
-              static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RBP])};
-        interrupted = true;
-        continue;
-      }
-      case FrameRule::kEnd:
-        return ChainEnd::kWhole;
-      default:
-        if (!on_stack(at.fp)) return ChainEnd::kTorn;
-        at = {load(at.fp + 8), at.fp + 16, load(at.fp)};
-        continue;
-    }
-    if (begin <= at.sp || begin - at.sp > kFarthest || begin % 8 != 0) return ChainEnd::kTorn;
-    at.pc = load(begin - 8);
-    if (rule.kind == FrameRule::kStored)
-      at.fp = load(at.fp);
-    else if (rule.fp_slot != 0)
-      at.fp = load(begin - 8 * rule.fp_slot);
-    at.sp = begin;
+    Step taken{at, 0, 0};
+    const Step::Kind kind = step(rules, at, interrupted, stack_end, taken, learn);
+    if (kind == Step::kEnd) return ChainEnd::kWhole;
+    if (kind == Step::kTorn) return ChainEnd::kTorn;
+    interrupted = kind == Step::kSignal;
+    at = taken.next;
   }
   return ChainEnd::kWhole;
 }

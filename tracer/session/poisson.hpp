@@ -35,10 +35,10 @@ inline double minus_log(double u) {
   return -(exponent * 0.6931471805599453 + 2 * s * sum);
 }
 
-// Bytes to the next sample at a mean distance of 2^log2_interval; at least 1.
-inline std::int64_t next_distance(std::uint64_t& random, unsigned log2_interval) {
+// Bytes before the next sample at a mean distance of 2^log2_interval: a block of at least so many is sampled.
+inline std::uint64_t next_distance(std::uint64_t& random, unsigned log2_interval) {
   const double u = static_cast<double>((next_random(random) >> 11) + 1) * 0x1p-53;
-  return 1 + static_cast<std::int64_t>(minus_log(u) * static_cast<double>(std::uint64_t{1} << log2_interval));
+  return static_cast<std::uint64_t>(minus_log(u) * static_cast<double>(std::uint64_t{1} << log2_interval));
 }
 
 // How many blocks a sampled block of `size` bytes stands for; 1 if every block is recorded (log2_interval 0).

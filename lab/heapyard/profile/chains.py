@@ -28,12 +28,17 @@ _NORMAL = 1.959964  # 97.5 % of the normal distribution lie below
 
 @dataclass(frozen=True, slots=True)
 class ChainMemory:
-    """What one chain owns at an instant. `error`: half of a 95 % interval, bytes; 0 when every event was recorded."""
+    """What one chain owns at an instant. `deviation`: the standard error of its bytes; 0 when every event was recorded."""
 
     node: int
     bytes: int
     blocks: int
-    error: float
+    deviation: float
+
+    @property
+    def error(self) -> float:
+        """Half of a 95 % interval, bytes."""
+        return half_width(self.bytes, self.deviation)
 
 
 class Naming:
@@ -81,23 +86,34 @@ def short(function: str, width: int = 0) -> str:
     return text
 
 
-def errors_of(interval: float, snapshot: Snapshot) -> np.ndarray:
-    """Half-widths of 95 % intervals of a snapshot's bytes. O(chains).
+def half_width(size: float, deviation: float) -> float:
+    """Half of a 95 % interval of an estimate and its standard error.
 
-    From the standard errors that the collector keeps, else by the mean size of a chain's blocks: a block of z bytes is
-    sampled with probability p = 1 - exp(-(z+1)/R) and counts z/p, so that n blocks, seen or not, have a variance of
-    n z^2 (1-p)/p (Horvitz and Thompson 1952).
+    Of few samples the normal interval covers too seldom; adding two samples' worth of variance mends it, as it does for
+    Poisson counts (Agresti and Coull 1998): with n samples the variance grows by 1 + 2/n, where n is size^2 / variance.
+    """
+    if size <= 0 or deviation <= 0:
+        return 0.0
+    return _NORMAL * deviation * (1 + 2 * (deviation / size) ** 2) ** 0.5
+
+
+def deviations_of(interval: float, snapshot: Snapshot) -> np.ndarray:
+    """Standard errors of a snapshot's bytes. O(chains).
+
+    Those that the collector keeps, else by the mean size of a chain's blocks: a block of z bytes is sampled with
+    probability p = 1 - exp(-(z+1)/R) and counts z/p, so that n blocks, seen or not, have a variance of n z^2 (1-p)/p
+    (Horvitz and Thompson 1952).
     """
     import numpy as np
 
     if interval == 0:
         return np.zeros(len(snapshot.bytes))
     if snapshot.deviation is not None:
-        return _NORMAL * snapshot.deviation.astype(float)
+        return snapshot.deviation.astype(float)
     count = np.maximum(snapshot.blocks.astype(float), 1e-9)
     mean = snapshot.bytes / count
     p = -np.expm1(-(mean + 1) / interval)
-    return _NORMAL * np.sqrt(count * mean**2 * (1 - p) / p)
+    return np.sqrt(count * mean**2 * (1 - p) / p)
 
 
 def owners(trace: Trace, snapshot: Snapshot) -> list[ChainMemory]:
@@ -105,16 +121,16 @@ def owners(trace: Trace, snapshot: Snapshot) -> list[ChainMemory]:
     import numpy as np
 
     interval = trace.interval
-    errors = errors_of(interval, snapshot)
+    deviations = deviations_of(interval, snapshot)
     order = np.argsort(-snapshot.bytes, kind="stable")
     return [
-        ChainMemory(int(snapshot.nodes[i]), int(snapshot.bytes[i]), int(snapshot.blocks[i]), float(errors[i])) for i in order
+        ChainMemory(int(snapshot.nodes[i]), int(snapshot.bytes[i]), int(snapshot.blocks[i]), float(deviations[i])) for i in order
     ]
 
 
 def total_error(found: Sequence[ChainMemory]) -> float:
     """Half of the 95 % interval of a sum over chains: chains are sampled independently."""
-    return sum(c.error**2 for c in found) ** 0.5
+    return half_width(sum(c.bytes for c in found), sum(c.deviation**2 for c in found) ** 0.5)
 
 
 def differences(before: Trace, after: Trace, then: Snapshot, now: Snapshot, naming: tuple[Naming, Naming]) -> list[
@@ -130,6 +146,6 @@ def differences(before: Trace, after: Trace, then: Snapshot, now: Snapshot, nami
             key = tuple(frame.function for frame in names.chain(chain.node))[::-1]
             entry = sums.setdefault(key, [0.0, 0.0, 0.0])
             entry[place] += chain.bytes
-            entry[2] += chain.error**2
-    rows = [(key, int(a), int(b), e**0.5) for key, (a, b, e) in sums.items()]
+            entry[2] += chain.deviation**2
+    rows = [(key, int(a), int(b), _NORMAL * e**0.5) for key, (a, b, e) in sums.items()]
     return sorted(rows, key=lambda row: -abs(row[2] - row[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from .chains import WRAPPERS, Naming, errors_of, short
+from .chains import WRAPPERS, Naming, deviations_of, half_width, short
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,10 +140,10 @@ def _exact(trace: Trace, tree: _FunctionTree, snapshot: Snapshot) -> dict[str, A
     import numpy as np
 
     ends = np.asarray(tree.end)[snapshot.nodes] if len(snapshot.nodes) else np.zeros(0, int)
-    error = errors_of(trace.interval, snapshot)
+    deviation = deviations_of(trace.interval, snapshot)
     nodes, place = np.unique(ends, return_inverse=True)
     sums = np.zeros((3, len(nodes)))
-    for row, column in enumerate((snapshot.bytes, snapshot.blocks, error**2)):
+    for row, column in enumerate((snapshot.bytes, snapshot.blocks, deviation**2)):
         np.add.at(sums[row], place, column)
     return {"kind": snapshot.kind, "time": snapshot.time, "total": snapshot.total, "node": packed(nodes, "<i4"),
-            "bytes": packed(sums[0], "<f8"), "blocks": packed(sums[1], "<f8"), "error": packed(np.sqrt(sums[2]), "<f8")}
+            "bytes": packed(sums[0], "<f8"), "blocks": packed(sums[1], "<f8"), "error": packed([half_width(b, v**0.5) for b, v in zip(sums[0], sums[2], strict=True)], "<f8")}

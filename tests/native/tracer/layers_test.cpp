@@ -121,14 +121,17 @@ TEST(Poisson, SumsAreUnbiased) {
   std::mt19937 sizes(4);
   double truth = 0, sum = 0, blocks = 0, variance = 0;
   std::uint64_t state = 99;
-  std::int64_t left = next_distance(state, 12);
+  std::uint64_t left = next_distance(state, 12);
   constexpr int kBlocks = 3'000'000;
   for (int turn = 0; turn < kBlocks; ++turn) {
     const std::uint64_t size = turn % 1000 == 0 ? 50'000 : sizes() % 400;
     truth += static_cast<double>(size);
     const double stands_for = blocks_of_sample(size, 12);
     variance += static_cast<double>(size) * static_cast<double>(size) * (stands_for - 1);
-    if ((left -= static_cast<std::int64_t>(size) + 1) >= 0) continue;
+    if (size < left) {
+      left -= size + 1;
+      continue;
+    }
     left = next_distance(state, 12);
     sum += stands_for * static_cast<double>(size);
     blocks += stands_for;
