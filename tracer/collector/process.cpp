@@ -392,6 +392,7 @@ void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::u
                          unsigned log2, std::uint64_t hash) {
   RingAccount& ring = rings_[ring_index];
   ring.last_allocation = log2 == 0 ? address : 0;
+  ++samples_;
   const auto known = by_hash_.find(hash);
   if (known == by_hash_.end()) {
     ++unknown_chains_;
@@ -512,6 +513,27 @@ void Process::thin(unsigned log2) {
   }
 }
 
+// A sample costs about a microsecond: the interval doubles while there are more of them a second than that allows, and
+// comes down again when there are few. Each sample says at which interval it was drawn, so no sum is biased.
+void Process::keep_rate() {
+  constexpr std::uint64_t kWindow = 50'000;
+  constexpr double kMost = 4000, kFew = 500;  // samples a second
+  if (exact() || now_ < rate_from_ + kWindow) return;
+  const double rate = static_cast<double>(samples_ - rate_samples_) * 1e6 / static_cast<double>(now_ - rate_from_);
+  rate_from_ = now_;
+  rate_samples_ = samples_;
+  Header& header = session_.header();
+  const std::uint32_t interval = header.log2_interval.load(std::memory_order_relaxed);
+  if (first_interval_ == 0) first_interval_ = interval;
+  if (rate > kMost) {
+    const auto steps = static_cast<std::uint32_t>(std::ceil(std::log2(rate / kMost)));
+    header.log2_interval.store(std::min(interval + steps, 40u), std::memory_order_relaxed);
+  } else if (rate < kFew && interval > std::max(first_interval_, least_interval_)) {
+    header.log2_interval.store(interval - 1, std::memory_order_relaxed);
+  }
+  widest_interval_ = std::max(widest_interval_, header.log2_interval.load(std::memory_order_relaxed));
+}
+
 bool Process::runs() {
   if (now_ < last_life_check_ + 200'000) return true;
   last_life_check_ = now_;
@@ -531,9 +553,11 @@ void Process::tick() {
     header.mode.store(Mode::kSampled);
     snapshot("step", "the collector could not keep up with every event: sampled from here on", now_, false);
   }
+  keep_rate();
   if (!exact() && live_.size() > limits_.live_samples) {
     const unsigned wider = header.log2_interval.load() + 1;
     header.log2_interval.store(wider);
+    least_interval_ = wider;
     thin(wider);
     snapshot("step", "sampled at twice the interval from here on", now_, false);
   }
@@ -672,6 +696,7 @@ void Process::finish(const char* how) {
   json << "{\"how\": " << json_text(how) << ", \"microseconds\": " << now_ << ", \"mode\": \""
        << name_of(header.mode.load())
        << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << header.log2_interval.load())
+       << ", \"widest_interval\": " << (widest_interval_ == 0 ? 0 : std::uint64_t{1} << widest_interval_)
        << ", \"rate\": " << recorder_.rate() << ", \"events\": " << events_ << ", \"records\": " << recorder_.records()
        << ", \"allocations\": " << static_cast<std::uint64_t>(accounts_.allocations + 0.5)
        << ", \"frees\": " << static_cast<std::uint64_t>(std::max(0.0, accounts_.frees) + 0.5)

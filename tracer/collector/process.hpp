@@ -81,6 +81,7 @@ class Process {
   void give_up_waiting(bool all);
   void mark(const std::uint64_t* words);
   void thin(unsigned log2);
+  void keep_rate();
   void note_thread(std::uint32_t ring);
   void take_rings_of_the_dead();
   void calibrate();
@@ -117,6 +118,8 @@ class Process {
   std::int64_t peak_bytes_written_ = 0;
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
   unsigned thinned_ = 0;
+  std::uint64_t samples_ = 0, rate_samples_ = 0, rate_from_ = 0;
+  std::uint32_t first_interval_ = 0, least_interval_ = 0, widest_interval_ = 0;
   std::uint32_t modules_seen_ = 0;
   std::uint64_t last_words_ = 0;  // of the fullest ring at the last look
   std::vector<Cursor> cursors_;

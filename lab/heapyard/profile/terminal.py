@@ -77,16 +77,18 @@ def title(trace: Trace) -> str:
 def facts(trace: Trace) -> list[str]:
     """What was traced and how, and how much it was: two lines."""
     end = trace.end
-    how = "every allocation and free" if trace.interval == 0 else f"sampled every {format_bytes(trace.interval)} on average"
+    first, widest = trace.meta["interval"], trace.end.get("widest_interval", 0)
+    wider = f" (up to {format_bytes(widest)} when much was allocated)" if widest > first else ""
+    how = "every allocation and free" if trace.interval == 0 else f"sampled every {format_bytes(first)} on average{wider}"
     peak = trace.snapshot("peak")
     error = total_error(owners(trace, peak)) if peak else 0.0
-    first = f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"
+    line_of_run = f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"
     line = f"peak {format_bytes(trace.peak_bytes)}" + (f" ± {format_bytes(error)}" if error else "")
     if len(trace.totals):
         line += f" live, {format_bytes(trace.totals[:, 5].max())} resident"
     if end:
         line += f"; {_count(end['allocations'])} allocations, {_count(end['frees'])} frees"
-    return [first, line]
+    return [line_of_run, line]
 
 
 def _count(value: float) -> str:
