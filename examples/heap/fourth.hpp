@@ -12,6 +12,7 @@
 
 #include "heap/allocators/scalloc.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
+#include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/growth.hpp"
 
 namespace heapyard::examples {
@@ -21,7 +22,7 @@ struct FourthChoices : ScallocDefaults {};
 
 // Everything is scalloc's, but for where large blocks come from.
 struct FourthParts : ScallocParts<FourthChoices> {
-  using Ranges = BestFitTree<Pages, HugeSteps<Pages>>;
+  using Ranges = ObservedRanges<BestFitTree<Pages, HugeSteps<Pages>>>;
   // The tree as a source of large blocks: its ranges are not known to be zero.
   struct Large : Ranges {
     static constexpr bool kZeroed = false;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "composition.hpp"
+#include "heap/os/page_events.hpp"
 #include "heap/os/pages.hpp"
 
 using heapyard::abi::Heap;
@@ -27,6 +28,11 @@ bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)
 
 #pragma GCC visibility push(default)
 extern "C" {
+
+// For the tracer: from now on `events` is told of page records, spans and large blocks; null: nobody is.
+void heapyard_observe_pages(const heapyard::os::PageEvents* events) {
+  heapyard::os::page_events.store(events, std::memory_order_relaxed);
+}
 
 void* malloc(std::size_t bytes) { return Heap::allocate(bytes); }
 

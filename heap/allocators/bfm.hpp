@@ -12,6 +12,7 @@
 
 #include "heap/core/size_steps.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
+#include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/frontend/no_cache.hpp"
 #include "heap/layers/frontend/thread_cache.hpp"
 #include "heap/layers/prefix_heap.hpp"
@@ -36,7 +37,7 @@ template <class StepsT, unsigned Heaps, unsigned Depth, class OnEmpty = GiveBack
 struct BfmParts {
   using Steps = StepsT;
   using Pages = PagesT;
-  using Ranges = BestFitTree<Pages, Growth<Pages>>;
+  using Ranges = ObservedRanges<BestFitTree<Pages, Growth<Pages>>>;
   using Spans = MultiHeap<BucketHeap<Steps, Ranges, OnEmpty>, Ranges, Heaps>;
   using Front = ThreadCache<Spans, Ranges, Depth>;
   static inline constinit Ranges ranges;
@@ -48,7 +49,7 @@ template <class StepsT, unsigned Heaps, class PagesT = os::SystemPages, template
 struct BfmPartsNoCache {
   using Steps = StepsT;
   using Pages = PagesT;
-  using Ranges = BestFitTree<Pages, Growth<Pages>>;
+  using Ranges = ObservedRanges<BestFitTree<Pages, Growth<Pages>>>;
   using Spans = MultiHeap<BucketHeap<Steps, Ranges>, Ranges, Heaps>;
   using Front = NoCache<Spans>;
   static inline constinit Ranges ranges;

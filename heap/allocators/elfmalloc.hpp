@@ -13,6 +13,7 @@
 
 #include "heap/core/slab_classes.hpp"
 #include "heap/layers/backend/lone_ranges.hpp"
+#include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/page_groups.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
@@ -39,7 +40,7 @@ struct ElfmallocParts {
   using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
   using Front = MagazineCache<Pool, Map, Pages, Capacity>;
-  using Large = LoneRanges<Pages>;
+  using Large = ObservedRanges<LoneRanges<Pages>>;
   static inline constinit Spans spans;
   static inline constinit Groups<false> small_groups{spans};
   static inline constinit Groups<true> big_groups{spans};

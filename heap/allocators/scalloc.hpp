@@ -17,6 +17,7 @@
 
 #include "heap/core/scalloc_classes.hpp"
 #include "heap/layers/backend/lone_ranges.hpp"
+#include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
 #include "heap/layers/frontend/core_buffers.hpp"
@@ -58,7 +59,7 @@ struct ScallocParts {
   using Front =
       std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
   using Map = VirtualSpanMap<Classes, Spans>;
-  using Large = LoneRanges<Pages>;
+  using Large = ObservedRanges<LoneRanges<Pages>>;
   static inline constinit Spans spans;
   static inline constinit Pool pool{spans};
   static inline constinit Front front{pool};

@@ -126,8 +126,8 @@ std::string Process::meta() const {
   std::ostringstream out;
   out.precision(17);
   out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << header.parent << ", \"mode\": \""
-      << name_of(header.mode.load()) << "\", \"interval\": "
-      << (header.mode.load() == Mode::kExact ? 0 : std::uint64_t{1} << header.log2_interval.load())
+      << name_of(header.mode.load())
+      << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << header.log2_interval.load())
       << ", \"depth\": " << header.depth << ", \"page_record\": " << LossyRecorder::kFloor
       << ", \"rate\": " << LossyRecorder::kFirstRate << ", \"started\": " << began
       << ", \"program\": " << json_text(header.program) << ", \"allocator\": " << json_text(header.allocator)
@@ -140,7 +140,7 @@ std::string Process::meta() const {
 
 bool Process::exact() const {
   const Mode mode = session_.header().mode.load(std::memory_order_relaxed);
-  return mode == Mode::kExact || mode == Mode::kStepping;
+  return mode == Mode::kExact || mode == Mode::kStepping || mode == Mode::kPages;
 }
 
 void Process::calibrate() {

@@ -1,5 +1,6 @@
 #include "tracer/events/recording.hpp"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "heap/os/page_events.hpp"
 #include "tracer/events/connection.hpp"
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/session/poisson.hpp"
@@ -72,6 +74,20 @@ class SettingUp {
   const Busy before_;
 };
 
+void record_event(void* block, std::size_t size, void* frame, bool page);
+
+[[gnu::noinline]] void page_taken(void* memory, std::size_t bytes) {
+  record_event(memory, bytes, __builtin_frame_address(0), true);
+}
+void page_returned(void* memory) { record_free(memory, FreeKind::kFree); }
+constexpr os::PageEvents kPageEvents{page_taken, page_returned};
+
+// The heaps of this project tell of their pages to whoever asks.
+void observe_pages() {
+  using Observe = void (*)(const os::PageEvents*);
+  if (auto* observe = reinterpret_cast<Observe>(dlsym(RTLD_NEXT, "heapyard_observe_pages"))) observe(&kPageEvents);
+}
+
 void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
   for (std::size_t offset = 0; offset < EarlyBlocks::kBytes; offset += kPage)
     filter[filter_place(early_blocks.begin() + offset)].fetch_add(1, std::memory_order_relaxed);
@@ -104,6 +120,7 @@ bool connected() {
     for (auto& page : every_free) page.store(1, std::memory_order_relaxed);
   }
   free_filter.store(exact ? every_free : process.session.filter(), std::memory_order_relaxed);
+  if (process.session.header().mode.load() == Mode::kPages) observe_pages();
   process.connecting.store(2, std::memory_order_release);
   return true;
 }
@@ -189,8 +206,8 @@ std::uint64_t* room(ThreadState& self, std::size_t words) {
   std::uint64_t tail = self.ring.ring()->tail.load(std::memory_order_relaxed);
   std::uint64_t* at = nullptr;
   for (int naps = 0, still = 0; (at = self.ring.reserve(words)) == nullptr && mode() != Mode::kOff; ++naps) {
-    const bool exact = mode() == Mode::kExact || mode() == Mode::kStepping;
-    if (!exact && naps == (self.gave_up ? 0 : kNapsSampled)) break;
+    const bool sampled = mode() == Mode::kSampled;
+    if (sampled && naps == (self.gave_up ? 0 : kNapsSampled)) break;
     nanosleep(&nap, nullptr);
     const std::uint64_t now = self.ring.ring()->tail.load(std::memory_order_relaxed);
     still = now == tail ? still + 1 : 0;
@@ -325,13 +342,8 @@ void write_short(ThreadState& self, Kind kind, std::uintptr_t address) {
   }
 }
 
-}  // namespace
-
-constinit std::atomic<std::atomic<std::uint16_t>*> free_filter{no_samples};
-
-void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
-
-[[gnu::noinline, gnu::cold]] void record_allocation(void* block, std::size_t size, void* frame) {
+// `page`: from within a heap that is observed; else from malloc.
+void record_event(void* block, std::size_t size, void* frame, bool page) {
   ThreadState& self = this_thread;
   const Recording recording(self);
   if (!recording.held()) return;
@@ -343,16 +355,18 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   }
   Header& header = process.session.header();
   const Mode now = mode();
-  if (now == Mode::kOff) {
+  if (now == Mode::kOff || (now == Mode::kPages && !page)) {
     self.to_sample = std::uint64_t{1} << 60;
+    errno = saved_errno;
     return;
   }
-  const unsigned log2_interval = now == Mode::kExact ? 0 : header.log2_interval.load(std::memory_order_relaxed);
+  const bool every = now == Mode::kExact || now == Mode::kPages;
+  const unsigned log2_interval = every ? 0 : header.log2_interval.load(std::memory_order_relaxed);
   const bool first = self.generation == 0 && self.random == 0;
   const bool can = ready(self);
   if (now == Mode::kExact) {
     self.to_sample = 0;
-  } else {
+  } else if (now != Mode::kPages) {
     self.to_sample = next_distance(self.random, log2_interval);
     if (first) {  // the thread's first allocation, not drawn by chance: only now the distances begin
       if (!is_due(size)) {
@@ -366,7 +380,7 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   if (can && block != nullptr) {
     if (const std::uint64_t chain = chain_of(self, frame)) {
       const auto address = reinterpret_cast<std::uintptr_t>(block);
-      if (now != Mode::kExact && !process.samples.insert(address)) {
+      if (!every && !process.samples.insert(address)) {
         header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
       } else if (std::uint64_t* at = room(self, 4)) {
         at[0] = first_word(Kind::kAlloc, address);
@@ -374,12 +388,28 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
         at[2] = static_cast<std::uint64_t>(log2_interval) << 56 | size;
         at[3] = chain;
         self.ring.publish(4);
-      } else if (now != Mode::kExact) {
+      } else if (!every) {
         process.samples.erase(address);
       }
     }
   }
   errno = saved_errno;
+}
+
+}  // namespace
+
+constinit std::atomic<std::atomic<std::uint16_t>*> free_filter{no_samples};
+
+// A heap's first pages are taken before anything is recorded.
+[[gnu::constructor]] void begin() {
+  const char* wish = environ == nullptr ? nullptr : secure_getenv("HEAPYARD_TRACE");
+  if (wish != nullptr && *wish == '0' + static_cast<int>(Mode::kPages)) connected();
+}
+
+void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
+
+[[gnu::noinline, gnu::cold]] void record_allocation(void* block, std::size_t size, void* frame) {
+  record_event(block, size, frame, false);
 }
 
 [[gnu::noinline]] void record_free(void* block, FreeKind kind) {
@@ -388,7 +418,7 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   if (block == nullptr || !process.session) return;
   // Before anything else: whoever comes in between, the set must not keep an address that is given back.
   const bool sampled = process.samples.maybe(address) && process.samples.erase(address);
-  const bool every = free_filter.load(std::memory_order_relaxed) == every_free;
+  const bool every = free_filter.load(std::memory_order_relaxed) == every_free || mode() == Mode::kPages;
   if (!sampled && !every) return;
   const Recording recording(self);
   if (!recording.held()) return;

@@ -13,6 +13,7 @@
 #include "heap/core/tagged_stack.hpp"
 #include "heap/os/pages.hpp"
 #include "heap/os/threads.hpp"
+#include "heap/os/page_events.hpp"
 
 namespace heapyard {
 
@@ -38,13 +39,18 @@ class SpanPool {
   Span* get(unsigned c, unsigned thread) {
     Span* span = find(Classes::kShapes[c].slot, thread);
     if (span == nullptr) span = static_cast<Span*>(spans_.allocate());
-    if (span == nullptr || spans_.commit(span, Classes::kShapes[c].span)) return span;
+    if (span == nullptr) return nullptr;
+    if (spans_.commit(span, Classes::kShapes[c].span)) {
+      os::page_taken(span, Classes::kShapes[c].span);
+      return span;
+    }
     // With a first page that cannot be had there is no link: then address space is lost, no memory.
     if (spans_.commit(span, sizeof(Span))) stacks_[0][thread % backends()].spans.push(span);
     return nullptr;
   }
 
   void put(Span* span, unsigned thread) {
+    os::page_returned(span);
     if (OnEmpty::kGivesBack && span->in_class() > Classes::kFine) give_back(span);
     stacks_[Classes::kShapes[span->in_class()].slot][thread % backends()].spans.push(span);
   }

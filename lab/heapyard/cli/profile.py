@@ -65,8 +65,8 @@ class _Size(click.ParamType):
 
 
 @click.command(cls=_ProfileGroup, invoke_without_command=True)
-@click.option("--mode", type=click.Choice(["sampled", "exact"]), default="sampled", show_default=True,
-              help="Sample by bytes, or record every allocation and free.")
+@click.option("--mode", type=click.Choice(["sampled", "exact", "pages"]), default="sampled", show_default=True,
+              help="Sample by bytes; record every allocation and free; or record what the heap itself takes (our heaps).")
 @click.option("--interval", type=_Size(), default="64K", show_default=True, metavar="SIZE",
               help="Mean bytes between two samples; rounded up to a power of two.")
 @click.option("--allocator", metavar="NAME", help="Run the command under this allocator of the catalog.")

@@ -26,6 +26,8 @@ def profile(
     from ..profile.tracing import Plan, new_folder, trace
 
     library, env = _allocator(allocator)
+    if mode == "pages":
+        _observable(library)
     plan = Plan(words, mode, interval, depth, limit, never_step, library, env)
     traced = trace(plan, new_folder(words[0]), _still_running)
     if not traced.traces:
@@ -71,3 +73,13 @@ def _allocator(name: str | None) -> tuple[Path | None, dict[str, str] | None]:
     if found.library is None and name != "glibc":
         raise UsageError(f"allocator '{name}' is not a library to preload")
     return found.library, {**os.environ, **dict(found.env)}
+
+
+def _observable(library: Path | None) -> None:
+    """UsageError unless the library tells of its pages."""
+    from ..catalog.elf import exported
+
+    if library is None or not exported(library, ["heapyard_observe_pages"]):
+        raise UsageError(
+            "--mode pages needs a heap that tells of its pages", remedy="Give one of ours: --allocator bfm, scalloc or fourth."
+        )

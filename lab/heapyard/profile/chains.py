@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from .trace import Snapshot, Trace
 
+TRACER = "libheapyard_tracer.so"
+
 # What stands between a program's own code and malloc, and says nothing of who wanted the memory.
 WRAPPERS = re.compile(
     r"^(operator new|std::__new_allocator|__gnu_cxx::new_allocator|std::allocator|std::allocator_traits|std::__allocator"
@@ -48,6 +50,7 @@ class Naming:
         self._parents = trace.parent.tolist()
         self._places = list(zip(trace.module.tolist(), trace.offset.tolist(), strict=True))
         self._frames = frames
+        self._allocator = trace.meta.get("allocator") or "\0"
 
     def frames(self, node: int) -> list[Frame]:
         """The node's own frames: innermost inlined function first."""
@@ -62,7 +65,10 @@ class Naming:
     def telling(self, node: int) -> list[Frame]:
         """The same without malloc's wrappers at its inner end; never empty."""
         frames = list(self.chain(node))
-        first = next((i for i, frame in enumerate(frames) if not WRAPPERS.match(frame.function)), 0)
+        own = (self._allocator, TRACER)
+        first = next(
+            (i for i, frame in enumerate(frames) if not WRAPPERS.match(frame.function) and not frame.module.endswith(own)), 0
+        )
         return frames[first:]
 
 

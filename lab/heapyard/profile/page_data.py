@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from .chains import WRAPPERS, Naming, deviations_of, half_width, short
+from .chains import TRACER, WRAPPERS, Naming, deviations_of, half_width, short
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +58,7 @@ class _FunctionTree:
         self.wrappers: list[int] = []
         self.parent: list[int] = [-1]
         self.frame: list[int] = [0]
+        allocator = trace.meta.get("allocator") or "\0"
         frames: dict[tuple[str, str], int] = {}
         nodes: dict[tuple[int, int], int] = {}
         self.of: list[list[int]] = [[0]]
@@ -70,7 +71,7 @@ class _FunctionTree:
                 key = (frame.function, frame.file or frame.module)
                 if key not in frames:
                     frames[key] = len(self.names)
-                    if WRAPPERS.match(frame.function):
+                    if WRAPPERS.match(frame.function) or frame.module.endswith((allocator, TRACER)):
                         self.wrappers.append(len(self.names))
                     self.names.append(short(frame.function))
                     self.places.append(frame.place)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .trace import Snapshot, Trace
 
 _BARS = " ▁▂▃▄▅▆▇█"
+_EVERY = {"exact": "every allocation and free", "pages": "every page record, span and large block of the heap"}
 _LOST = {
     "nested": "calls made by signal handlers in the middle of a recording",
     "no_ring": "calls of threads beyond 1,024 at once",
@@ -79,7 +80,7 @@ def facts(trace: Trace) -> list[str]:
     end = trace.end
     first, widest = trace.meta["interval"], trace.end.get("widest_interval", 0)
     wider = f" (up to {format_bytes(widest)} when much was allocated)" if widest > first else ""
-    how = "every allocation and free" if trace.interval == 0 else f"sampled every {format_bytes(first)} on average{wider}"
+    how = _EVERY[trace.meta["mode"]] if trace.interval == 0 else f"sampled every {format_bytes(first)} on average{wider}"
     peak = trace.snapshot("peak")
     error = total_error(owners(trace, peak)) if peak else 0.0
     line_of_run = f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"

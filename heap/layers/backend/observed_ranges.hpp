@@ -1,0 +1,41 @@
+// A source of ranges that tells of each it gives and takes.
+//
+// Idea: page records and large blocks both come from the ranges, so this is where the events of BFM's tracer are
+// (report of BFM, section 4.1). Cost: that of the ranges, and a load. Threads and forks: as the ranges.
+#pragma once
+
+#include <cstddef>
+
+#include "heap/os/page_events.hpp"
+
+namespace heapyard {
+
+template <class Ranges>  // a RangeSource
+class ObservedRanges : public Ranges {
+ public:
+  void* allocate(std::size_t bytes) { return told(Ranges::allocate(bytes)); }
+  void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
+    return told(Ranges::allocate_aligned(bytes, alignment));
+  }
+  void free(void* range) {
+    os::page_returned(range);
+    Ranges::free(range);
+  }
+  bool resize(void* range, std::size_t bytes) {
+    const std::size_t before = Ranges::usable(range);
+    if (!Ranges::resize(range, bytes)) return false;
+    if (Ranges::usable(range) != before) {
+      os::page_returned(range);
+      told(range);
+    }
+    return true;
+  }
+
+ private:
+  void* told(void* range) {
+    if (range != nullptr) os::page_taken(range, Ranges::usable(range));
+    return range;
+  }
+};
+
+}  // namespace heapyard
