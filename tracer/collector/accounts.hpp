@@ -18,7 +18,10 @@ namespace heapyard::tracer {
 struct Chain {
   std::uint32_t node;
   bool cut = false;
-  std::int64_t bytes = 0;  // live
+  std::int64_t bytes = 0;    // live
+  std::int64_t in_tree = 0;  // what of it the call tree knows of; least and most since then
+  std::int64_t low = 0, high = 0;
+  bool changed = false;
   double blocks = 0;
   double variance = 0;          // of bytes as an estimate, bytes squared; 0 if every event is recorded
   std::int64_t peak_bytes = 0;  // when the whole heap was at peak number `peak`
@@ -72,7 +75,8 @@ class Accounts {
     }
     bytes += amount;
     blocks += block.blocks;
-    tree.add(chain.node, amount);
+    chain.high = std::max(chain.high, chain.bytes);
+    note(block.chain);
     high = std::max(high, bytes);
     if (bytes > peak_bytes) {
       peak_bytes = bytes;
@@ -94,7 +98,8 @@ class Accounts {
     blocks -= block.blocks;
     frees += block.blocks;
     low = std::min(low, bytes);
-    tree.add(chain.node, -amount);
+    chain.low = std::min(chain.low, chain.bytes);
+    note(block.chain);
   }
 
   std::int64_t at_peak(const Chain& chain) const { return chain.peak == peak_ ? chain.peak_bytes : chain.bytes; }
@@ -103,7 +108,28 @@ class Accounts {
     return chain.peak == peak_ ? chain.peak_variance : chain.variance;
   }
 
+  // Tells the call tree what its chains have done since the last time: once per chain that changed, not per event.
+  // O(changed chains x depth). Extremes in between are kept for where chains end; further up the sums at such times
+  // count.
+  void propagate() {
+    for (const std::uint32_t index : changed_) {
+      Chain& chain = chains[index];
+      Node& end = tree[chain.node];
+      end.low = std::min(end.low, end.bytes + chain.low - chain.in_tree);
+      end.high = std::max(end.high, end.bytes + chain.high - chain.in_tree);
+      tree.add(chain.node, chain.bytes - chain.in_tree);
+      chain.in_tree = chain.low = chain.high = chain.bytes;
+      chain.changed = false;
+    }
+    changed_.clear();
+  }
+
  private:
+  void note(std::uint32_t index) {
+    if (chains[index].changed) return;
+    chains[index].changed = true;
+    changed_.push_back(index);
+  }
   void keep_peak(Chain& chain) const {
     if (chain.peak == peak_) return;
     chain.peak = peak_;
@@ -119,6 +145,7 @@ class Accounts {
   }
 
   std::uint64_t peak_ = 1;
+  std::vector<std::uint32_t> changed_;  // chains
 };
 
 }  // namespace heapyard::tracer

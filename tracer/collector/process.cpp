@@ -393,10 +393,14 @@ void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::u
   RingAccount& ring = rings_[ring_index];
   ring.last_allocation = log2 == 0 ? address : 0;
   ++samples_;
-  const auto known = by_hash_.find(hash);
-  if (known == by_hash_.end()) {
-    ++unknown_chains_;
-    return;
+  Recent& recent = recent_[hash % recent_.size()];  // before the map: most events are of few chains
+  if (recent.hash != hash) [[unlikely]] {
+    const auto known = by_hash_.find(hash);
+    if (known == by_hash_.end()) {
+      ++unknown_chains_;
+      return;
+    }
+    recent = {hash, known->second};
   }
   const double stands_for = blocks_of_sample(size, log2);
   Block block;
@@ -404,7 +408,7 @@ void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::u
   block.stamp = stamp;
   block.bytes = static_cast<std::uint64_t>(static_cast<double>(size) * stands_for + 0.5);
   block.thread = ring.thread;
-  block.chain = known->second;
+  block.chain = recent.chain;
   block.blocks = static_cast<float>(stands_for);
   if (!early_frees_.empty()) [[unlikely]] {
     const auto early = early_frees_.find(address);
@@ -513,6 +517,18 @@ void Process::thin(unsigned log2) {
   }
 }
 
+// Whether the program waits for us: a quarter of a fifth of a second, by the naps of about 0.1 ms its threads took. A
+// table that grows, or a burst, holds it up for less.
+bool Process::falls_behind() {
+  constexpr std::uint64_t kWindow = 200'000, kNaps = 500;
+  const std::uint64_t naps = session_.header().naps.load(std::memory_order_relaxed);
+  if (now_ < naps_from_ + kWindow) return false;
+  const bool behind = naps - naps_ > kNaps;
+  naps_ = naps;
+  naps_from_ = now_;
+  return behind;
+}
+
 // A sample costs about a microsecond: the interval doubles while there are more of them a second than that allows, and
 // comes down again when there are few. Each sample says at which interval it was drawn, so no sum is biased.
 void Process::keep_rate() {
@@ -537,7 +553,8 @@ void Process::keep_rate() {
 bool Process::runs() {
   if (now_ < last_life_check_ + 200'000) return true;
   last_life_check_ = now_;
-  return exe_ == 0 || executable(pid()) == exe_;
+  const std::uint64_t now = executable(pid());
+  return exe_ == 0 || now == 0 || now == exe_;  // 0: it has ended, which its pid file will tell
 }
 
 void Process::tick() {
@@ -545,7 +562,7 @@ void Process::tick() {
   Header& header = session_.header();
   take_rings_of_the_dead();
   if (!early_frees_.empty() || !late_allocations_.empty()) give_up_waiting(false);
-  if (header.asked_to_step.exchange(0) != 0 && limits_.may_step && header.mode.load() == Mode::kExact) {
+  if (falls_behind() && limits_.may_step && header.mode.load() == Mode::kExact) {
     header.log2_interval.store(14);
     header.mode.store(Mode::kStepping);
     drain();  // what comes after it is taken as sampled
@@ -564,6 +581,7 @@ void Process::tick() {
   const double interval = exact() ? 0 : static_cast<double>(std::uint64_t{1} << header.log2_interval.load());
   recorder_.limit(static_cast<double>(file_->bytes() + recorder_.pending().size() / 2) /
                   static_cast<double>(limits_.file_bytes - std::min(limits_.file_bytes / 4, kReserve)));
+  accounts_.propagate();
   recorder_.look(accounts_.tree, now_, interval);
   totals(false);
   const std::uint64_t pause = std::max<std::uint64_t>(1'000'000, now_ / 60);
@@ -656,6 +674,7 @@ void Process::finish(const char* how) {
   while (drain()) {
   }
   give_up_waiting(true);
+  accounts_.propagate();
   recorder_.look(accounts_.tree, now_,
                  exact() ? 0 : static_cast<double>(std::uint64_t{1} << session_.header().log2_interval.load()));
   recorder_.finish(accounts_.tree, now_);

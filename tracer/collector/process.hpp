@@ -5,6 +5,7 @@
 // forgotten after a while.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -82,6 +83,7 @@ class Process {
   void mark(const std::uint64_t* words);
   void thin(unsigned log2);
   void keep_rate();
+  bool falls_behind();
   void note_thread(std::uint32_t ring);
   void take_rings_of_the_dead();
   void calibrate();
@@ -104,6 +106,11 @@ class Process {
   Modules modules_;
   LossyRecorder recorder_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_hash_;  // chain's hash -> chain
+  struct Recent {
+    std::uint64_t hash = 0;
+    std::uint32_t chain = 0;
+  };
+  std::array<Recent, 4096> recent_{};
   std::unordered_map<std::uint32_t, std::uint32_t> by_node_;  // node -> chain
   std::unordered_multimap<std::uint64_t, Waiting> late_allocations_, early_frees_;
   std::vector<RingAccount> rings_;
@@ -118,6 +125,7 @@ class Process {
   std::int64_t peak_bytes_written_ = 0;
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
   unsigned thinned_ = 0;
+  std::uint64_t naps_ = 0, naps_from_ = 0;
   std::uint64_t samples_ = 0, rate_samples_ = 0, rate_from_ = 0;
   std::uint32_t first_interval_ = 0, least_interval_ = 0, widest_interval_ = 0;
   std::uint32_t modules_seen_ = 0;

@@ -141,11 +141,10 @@ SLOW void* slow_realloc(void* old, size_t size) {
     std::memcpy(block, old, had < size ? had : size);
     return recorded(block, size, FRAME);
   }
-  const bool look = old != nullptr && watched(old);
-  if (look) record_free(old, FreeKind::kMove);
+  const bool told = old != nullptr && watched(old) && record_free(old, FreeKind::kMove);
   void* block = of(next.realloc)(old, size);
   // realloc(p, 0) has freed p; any other null has left it alone.
-  if (block == nullptr && look && size != 0) record_stay(old);
+  if (block == nullptr && told && size != 0) record_stay(old);
   if (is_due(size)) return recorded(block, size, FRAME);
   count_down(size);
   return block;

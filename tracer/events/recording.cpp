@@ -27,7 +27,7 @@ thread_local constinit ThreadState this_thread;
 namespace {
 
 // A nap is 50 us by name and about 100 us in fact.
-constexpr int kNapsSampled = 300, kNapsUntilAsked = 400, kNapsUntilGone = 10'000;
+constexpr int kNapsSampled = 300, kNapsUntilGone = 10'000;
 
 constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
 constinit std::atomic<std::uint16_t> every_free[kPageFilter] = {};  // ones, once a session is exact
@@ -195,7 +195,7 @@ bool ready(ThreadState& self) {
 
 // Room in the ring, waiting for the collector if need be; nullptr if that is in vain. Sampled: it looks every 10 ms, so
 // a burst waits for one look, once, and else is dropped and counted: a program is not held up. Exact: as long as the
-// collector makes progress; after a while it is asked to step down to sampling.
+// collector makes progress; it counts the naps and may step down to sampling.
 std::uint64_t* room(ThreadState& self, std::size_t words) {
   if (std::uint64_t* at = self.ring.reserve(words)) [[likely]]
     return at;
@@ -209,10 +209,10 @@ std::uint64_t* room(ThreadState& self, std::size_t words) {
     const bool sampled = mode() == Mode::kSampled;
     if (sampled && naps == (self.gave_up ? 0 : kNapsSampled)) break;
     nanosleep(&nap, nullptr);
+    header.naps.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t now = self.ring.ring()->tail.load(std::memory_order_relaxed);
     still = now == tail ? still + 1 : 0;
     tail = now;
-    if (naps == kNapsUntilAsked) header.asked_to_step.store(1, std::memory_order_relaxed);
     if (still == kNapsUntilGone) stop();
   }
   self.gave_up = at == nullptr;
@@ -412,16 +412,16 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   record_event(block, size, frame, false);
 }
 
-[[gnu::noinline]] void record_free(void* block, FreeKind kind) {
+[[gnu::noinline]] bool record_free(void* block, FreeKind kind) {
   ThreadState& self = this_thread;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (block == nullptr || !process.session) return;
+  if (block == nullptr || !process.session) return false;
   // Before anything else: whoever comes in between, the set must not keep an address that is given back.
   const bool sampled = process.samples.maybe(address) && process.samples.erase(address);
   const bool every = free_filter.load(std::memory_order_relaxed) == every_free || mode() == Mode::kPages;
-  if (!sampled && !every) return;
+  if (!sampled && !every) return false;
   const Recording recording(self);
-  if (!recording.held()) return;
+  if (!recording.held()) return false;
   const int saved_errno = errno;
   const Mode now = mode();
   if (now == Mode::kSampled && !sampled) {
@@ -430,6 +430,7 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
     write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
   }
   errno = saved_errno;
+  return true;
 }
 
 void record_stay(void* block) {

@@ -26,7 +26,8 @@ enum class FreeKind { kFree, kMove };
 
 // `frame`: __builtin_frame_address(0) of the function the program called.
 void record_allocation(void* block, std::size_t size, void* frame);
-void record_free(void* block, FreeKind kind);
+// True: it was one that is recorded.
+bool record_free(void* block, FreeKind kind);
 void record_stay(void* block);  // the realloc failed
 void record_mark(const char* name);
 void forget_modules();  // some may have been unloaded

@@ -56,10 +56,10 @@ struct Header {
   std::uint64_t start_stamp;
   std::uint64_t start_nanoseconds;  // CLOCK_MONOTONIC at start_stamp
   std::atomic<Mode> mode;
-  std::atomic<std::uint32_t> asked_to_step;  // a thread found its ring full for too long
   std::atomic<std::uint32_t> log2_interval;  // mean bytes between two samples
   std::atomic<std::uint32_t> highest_ring;   // rings ever used
   std::atomic<std::uint64_t> waits;          // times a thread waited for room in its ring
+  std::atomic<std::uint64_t> naps;           // and how often it slept meanwhile, for 50 us by name
   std::atomic<std::uint32_t> modules_sent;   // records of modules in all rings, counted after they were published
   Lost lost;
   char allocator[256];  // the library whose malloc serves

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .trace import Snapshot, Trace
 
-TRACER = "libheapyard_tracer.so"
+TRACER = ("libheapyard_tracer.so", "libheapyard_tracer_pages.so")
 
 # What stands between a program's own code and malloc, and says nothing of who wanted the memory.
 WRAPPERS = re.compile(
@@ -65,7 +65,7 @@ class Naming:
     def telling(self, node: int) -> list[Frame]:
         """The same without malloc's wrappers at its inner end; never empty."""
         frames = list(self.chain(node))
-        own = (self._allocator, TRACER)
+        own = (self._allocator, *TRACER)
         first = next(
             (i for i, frame in enumerate(frames) if not WRAPPERS.match(frame.function) and not frame.module.endswith(own)), 0
         )

@@ -71,7 +71,7 @@ class _FunctionTree:
                 key = (frame.function, frame.file or frame.module)
                 if key not in frames:
                     frames[key] = len(self.names)
-                    if WRAPPERS.match(frame.function) or frame.module.endswith((allocator, TRACER)):
+                    if WRAPPERS.match(frame.function) or frame.module.endswith((allocator, *TRACER)):
                         self.wrappers.append(len(self.names))
                     self.names.append(short(frame.function))
                     self.places.append(frame.place)
@@ -146,5 +146,6 @@ def _exact(trace: Trace, tree: _FunctionTree, snapshot: Snapshot) -> dict[str, A
     sums = np.zeros((3, len(nodes)))
     for row, column in enumerate((snapshot.bytes, snapshot.blocks, deviation**2)):
         np.add.at(sums[row], place, column)
+    errors = [half_width(size, variance**0.5) for size, variance in zip(sums[0], sums[2], strict=True)]
     return {"kind": snapshot.kind, "time": snapshot.time, "total": snapshot.total, "node": packed(nodes, "<i4"),
-            "bytes": packed(sums[0], "<f8"), "blocks": packed(sums[1], "<f8"), "error": packed([half_width(b, v**0.5) for b, v in zip(sums[0], sums[2], strict=True)], "<f8")}
+            "bytes": packed(sums[0], "<f8"), "blocks": packed(sums[1], "<f8"), "error": packed(errors, "<f8")}

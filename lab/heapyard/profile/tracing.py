@@ -47,7 +47,9 @@ class Collector:
     """The collector process while it runs; `environment` is what a program needs to be traced by it."""
 
     def __init__(self, folder: Path, plan: Plan):
-        binary, library = places.native("collector"), places.native("libheapyard_tracer.so")
+        # Where pages are recorded malloc stays the heap's own.
+        name = "libheapyard_tracer_pages.so" if plan.mode == "pages" else "libheapyard_tracer.so"
+        binary, library = places.native("collector"), places.native(name)
         for part in (binary, library):
             if not part.exists():
                 raise SetupError(f"the native part {part} is missing", remedy="Start again with ./heapyard, which builds it.")

@@ -1,0 +1,154 @@
+"""What tracing costs, beside heaptrack, jemalloc's profiler and massif: interleaved rounds, ratios with intervals (on request)."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiled import program
+from scipy import stats
+
+from heapyard.catalog.allocators import installed_allocators
+from heapyard.profile.tracing import Collector, Plan
+
+pytestmark = pytest.mark.on_request
+ROUNDS = int(os.environ.get("HEAPYARD_ROUNDS", "8"))
+SLOW_ROUNDS = 3  # of heaptrack; massif runs once
+SOURCE = """
+#include <functional>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <unordered_map>
+int main() {
+  std::regex r("a(b|c)*d");
+  std::map<std::string, std::vector<int>> m;
+  std::unordered_map<std::string, std::function<int(int)>> f;
+  f["x"] = [](int a) { return a; };
+  m["x"].push_back(std::regex_match("abcd", r));
+  std::cout << m.size() + f["x"](1);
+}
+"""
+SCRIPT = "import json; d=[{'a':i,'b':str(i)*3,'c':[i]*5} for i in range(200000)]; print(len(json.loads(json.dumps(d))))"
+
+
+@dataclass(frozen=True)
+class Subject:
+    name: str
+    command: list[str]
+
+
+@dataclass(frozen=True)
+class Way:
+    name: str
+    base: str | None  # the way it is compared with
+    rounds: int
+    run: Callable[[Subject, Path], tuple[float, int]]  # seconds, bytes of trace
+
+
+def plainly(allocator: str | None = None, extra: dict[str, str] | None = None) -> Callable[[Subject, Path], tuple[float, int]]:
+    libraries = {a.name: str(a.library) for a in installed_allocators()}
+
+    def run(subject: Subject, folder: Path) -> tuple[float, int]:
+        env = {**os.environ, **(extra or {}), **({"LD_PRELOAD": libraries[allocator]} if allocator else {})}
+        return timed(subject.command, env, folder), 0
+
+    return run
+
+
+def traced_as(mode: str, allocator: str | None = None) -> Callable[[Subject, Path], tuple[float, int]]:
+    libraries = {a.name: a.library for a in installed_allocators()}
+
+    def run(subject: Subject, folder: Path) -> tuple[float, int]:
+        collector = Collector(folder, Plan(subject.command, mode=mode, library=libraries[allocator] if allocator else None))
+        took = timed(subject.command, {**os.environ, **collector.environment}, folder)
+        collector.close()
+        return took, sum(path.stat().st_size for path in folder.glob("*.hytrace"))
+
+    return run
+
+
+def wrapped(words: Callable[[Path], list[str]]) -> Callable[[Subject, Path], tuple[float, int]]:
+    def run(subject: Subject, folder: Path) -> tuple[float, int]:
+        took = timed([*words(folder), *subject.command], dict(os.environ), folder)
+        return took, sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+
+    return run
+
+
+def timed(command: list[str], env: dict[str, str], folder: Path) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, env=env, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def subjects(folder: Path) -> list[Subject]:
+    source = folder / "source.cpp"
+    source.write_text(SOURCE)
+    return [
+        Subject("netbuild", [str(program("netbuild")), "--shapes", "300000"]),
+        Subject("larson, 2 threads", [str(program("larson")), "-n", "2", "-g", "20"]),
+        Subject("g++ -O1", ["g++", "-O1", "-c", str(source), "-o", "/dev/null"]),
+        Subject("python3, json", ["/usr/bin/python3", "-c", SCRIPT]),
+        Subject("jq", ["jq", "-n", "[range(1000000)|tostring]|length"]),
+    ]
+
+
+def ways() -> list[Way]:
+    found = [
+        Way("off", None, ROUNDS, plainly()),
+        Way("sampled", "off", ROUNDS, traced_as("sampled")),
+        Way("exact", "off", ROUNDS, traced_as("exact")),
+        Way("bfm", None, ROUNDS, plainly("bfm")),
+        Way("pages", "bfm", ROUNDS, traced_as("pages", "bfm")),
+        Way("jemalloc", None, ROUNDS, plainly("jemalloc")),
+        Way("jemalloc prof", "jemalloc", ROUNDS,
+            plainly("jemalloc", {"MALLOC_CONF": "prof:true,prof_active:true,prof_final:true"})),
+    ]
+    if shutil.which("heaptrack"):
+        found.append(Way("heaptrack", "off", SLOW_ROUNDS, wrapped(lambda f: ["heaptrack", "--raw", "-o", str(f / "h")])))
+    if shutil.which("valgrind"):
+        found.append(Way("massif", "off", 1, wrapped(
+            lambda f: ["valgrind", "--tool=massif", f"--massif-out-file={f}/m", "--trace-children=yes"])))
+    return found
+
+
+def test_overhead(tmp_path: Path) -> None:
+    pick = random.Random(time.time_ns())
+    print()
+    for subject in subjects(tmp_path):
+        taken: dict[str, list[float]] = {}
+        size: dict[str, int] = {}
+        bases: dict[str, list[float]] = {}
+        for turn in range(ROUNDS):
+            block = [way for way in ways() if turn < way.rounds]
+            pick.shuffle(block)
+            now: dict[str, float] = {}
+            for way in block:
+                folder = Path(tempfile.mkdtemp(dir=tmp_path))
+                now[way.name], size[way.name] = way.run(subject, folder)
+                shutil.rmtree(folder)
+            for way in block:
+                taken.setdefault(way.name, []).append(now[way.name])
+                if way.base:
+                    bases.setdefault(way.name, []).append(now[way.base])
+        print(f"{subject.name}: {np.median(taken['off']):.2f} s")
+        for way in ways():
+            if way.base is None:
+                continue
+            logs = np.log(np.array(taken[way.name]) / np.array(bases[way.name]))
+            if len(logs) > 1:
+                half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / len(logs) ** 0.5
+                text = f"{np.exp(logs.mean()):8.3f}  ({np.exp(logs.mean() - half):.3f} to {np.exp(logs.mean() + half):.3f})"
+            else:
+                text = f"{np.exp(logs.mean()):8.3f}  (once)"
+            print(f"  {way.name:14} {text:34} {size[way.name]:>12,} bytes of trace")

@@ -1,0 +1,220 @@
+"""The profile page in headless Chromium, and exports read by tools that are not ours."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from profiled import only, program, traced
+
+from heapyard.profile.chains import Naming
+from heapyard.profile.exports import collapsed, heaptrack, massif, perfetto, pprof, speedscope
+from heapyard.profile.instants import at_instant
+from heapyard.profile.page import write_profile_page
+from heapyard.profile.symbols import frames_of
+from heapyard.profile.trace import Trace
+
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """More than 20,000 call chains."""
+    folder = tmp_path_factory.mktemp("profile")
+    run = traced(folder, program("truth"), folder / "told", 5, 200_000, 2, mode="exact", never_step=True)
+    made = only(run)
+    assert len(made.chains) > 20_000
+    return made
+
+
+@pytest.fixture(scope="module")
+def naming(trace: Trace) -> Naming:
+    return Naming(trace, frames_of(trace))
+
+
+@pytest.fixture(scope="module")
+def page_file(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_profile_page(tmp_path_factory.mktemp("page") / "profile.html", trace)
+
+
+@pytest.fixture(scope="module")
+def chromium(browser: str) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=browser, args=QUIET)
+        yield started
+        started.close()
+
+
+def opened(chromium: Any, path: Path, **options: Any) -> tuple[Any, list[str]]:
+    page = chromium.new_context(**options).new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith("file:") else faults.append(f"asked for {request.url}"))
+    page.goto(path.as_uri())
+    if options.get("java_script_enabled", True):
+        page.wait_for_selector("html[data-ready]", state="attached")
+    return page, faults
+
+
+@pytest.mark.browser
+def test_page_answers_with_20_000_chains(chromium: Any, page_file: Path):
+    """Everything a reader does, without an error and without the network. How long it took is told, not asserted on."""
+    began = time.perf_counter()
+    page, faults = opened(chromium, page_file)
+    painted = time.perf_counter() - began
+    heading = page.locator("#flame-title")
+    assert "at the peak" in heading.inner_text()
+    box = page.locator("#timeline").bounding_box()
+    middle = box["y"] + 100
+    page.mouse.click(box["x"] + box["width"] / 2, middle)
+    assert "at the peak" not in heading.inner_text()
+    page.mouse.move(box["x"] + 200, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 600, middle)
+    page.mouse.up()
+    assert heading.inner_text().startswith("What changed from")
+    assert page.locator("#chains tbody tr").count() > 5
+    page.fill("#search", "third<3>")
+    page.locator("#found", has_text="match").wait_for()
+    slowest = page.evaluate("""() => { let worst = 0; for (let i = 0; i < 20; i++) { const t = performance.now();
+        choose(profile.seconds * i / 20, i % 2 ? 0 : null); worst = Math.max(worst, performance.now() - t); } return worst; }""")
+    page.select_option("#grouping", "chain")
+    assert page.locator("#legend li").count() > 5
+    page.locator("#tabs button").last.click()
+    page.locator("#chains details summary").first.click()
+    page.locator("#chains details ol li").nth(3).wait_for()
+    assert faults == []
+    print(f"ready after {painted:.2f} s; an instant takes at most {slowest:.0f} ms")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("options", [
+    {"viewport": {"width": 360, "height": 740}}, {"color_scheme": "dark"}, {"java_script_enabled": False},
+], ids=["phone", "dark", "no script"])
+def test_page_fits(chromium: Any, page_file: Path, options: dict[str, Any]):
+    page, faults = opened(chromium, page_file, **options)
+    assert faults == []
+    wide, seen = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]") if (
+        options.get("java_script_enabled", True)) else (0, 0)
+    assert wide <= seen
+    assert "peak" in page.locator("h1").inner_text()
+    if not options.get("java_script_enabled", True):
+        assert page.locator("noscript table tbody tr").count() == 30 or "dive" in page.content()
+
+
+@pytest.mark.skipif(not shutil.which("heaptrack_print"), reason="set-up installs heaptrack where the distribution has it")
+def test_heaptrack_reads_it(trace: Trace, naming: Naming, tmp_path: Path):
+    file = tmp_path / "heaptrack.gz"
+    file.write_bytes(gzip.compress(heaptrack.render(trace, naming, at_instant(trace, "peak"))))
+    told = subprocess.run(["heaptrack_print", file], capture_output=True, text=True, check=True).stdout
+    [peak] = [line for line in told.splitlines() if line.startswith("peak heap memory consumption")]
+    shown = float(peak.split(": ")[1].rstrip("M")) * 1e6
+    assert shown == pytest.approx(trace.peak_bytes, rel=0.05)
+    assert "third<>" in told or "third" in told
+
+
+def test_ms_print_reads_it(trace: Trace, naming: Naming, tmp_path: Path):
+    file = tmp_path / "massif.out"
+    file.write_bytes(massif.render(trace, naming, at_instant(trace, "peak")))
+    told = subprocess.run(["ms_print", file], capture_output=True, text=True, check=True).stdout
+    assert "(peak)" in told and f"{trace.peak_bytes:,}" in told and "dive" in told
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Any protobuf message, by the wire format alone."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            assert key & 7 == 2
+            length = varint()
+            yield key >> 3, data[at : at + length]
+            at += length
+
+
+def test_pprof_is_whole(trace: Trace, naming: Naming, tmp_path: Path):
+    data = pprof.render(trace, naming, at_instant(trace, "peak"))
+    message = list(fields(gzip.decompress(data)))
+    strings = [bytes(value).decode() for number, value in message if number == 6]
+    assert strings[0] == "" and len(set(strings)) == len(strings)
+    locations = {dict(fields(value))[1] for number, value in message if number == 4}
+    functions = {dict(fields(value))[1] for number, value in message if number == 5}
+    in_use = 0
+    for number, value in message:
+        if number == 2:
+            sample = dict(fields(value))
+            chain, numbers = ([*decoded(sample[1])], [*decoded(sample[2])])
+            assert set(chain) <= locations and len(numbers) == 4
+            in_use += numbers[3]
+        if number == 4:
+            assert all(dict(fields(line))[1] in functions for n, line in fields(value) if n == 4)
+    assert in_use == trace.peak_bytes
+    if shutil.which("go"):
+        file = tmp_path / "profile.pb.gz"
+        file.write_bytes(data)
+        told = subprocess.run(["go", "tool", "pprof", "-top", file], capture_output=True, text=True)
+        assert told.returncode == 0 and "inuse_space" in told.stdout and "dive" in told.stdout
+
+
+def decoded(data: bytes) -> Iterator[int]:
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            yield value
+            value = shift = 0
+
+
+def test_speedscope_collapsed_and_perfetto(trace: Trace, naming: Naming):
+    peak = at_instant(trace, "peak")
+    shown = json.loads(speedscope.render(trace, naming, peak))
+    assert shown["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    for profile in shown["profiles"]:
+        assert profile["type"] == "sampled" and len(profile["samples"]) == len(profile["weights"])
+        assert profile["endValue"] == sum(profile["weights"])
+        assert max(max(stack) for stack in profile["samples"]) < len(shown["shared"]["frames"])
+    assert shown["profiles"][0]["endValue"] == trace.peak_bytes
+    lines = collapsed.render(trace, naming, peak).decode().splitlines()
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == trace.peak_bytes
+    events = json.loads(perfetto.render(trace, naming, peak))["traceEvents"]
+    counters = [event for event in events if event["ph"] == "C"]
+    assert len({event["name"] for event in counters}) > 50
+    assert all(event["args"]["bytes"] >= 0 and event["ts"] >= 0 for event in counters)
+
+
+def test_numbers_round_trip():
+    """The vectorised reader of base-128 numbers against a loop, at every length."""
+    from heapyard.profile.chunks import numbers, signed
+
+    values = [0, 1, 127, 128, 300, 2**32 - 1, 2**63, 2**64 - 1, *(2**k for k in range(64)), *(2**k - 1 for k in range(1, 64))]
+    data = b"".join(pprof._varint(value) for value in values)
+    assert numbers(data).tolist() == values == list(decoded(data))
+    zigzag = [0, -1, 1, -2, 2, -(2**62), 2**62]
+    coded = b"".join(pprof._varint((v << 1) ^ (v >> 63)) for v in zigzag)
+    assert signed(numbers(coded)).tolist() == zigzag
+    assert struct.calcsize("<4sc3xIIIIQQ") == 40

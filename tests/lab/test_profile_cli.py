@@ -1,0 +1,84 @@
+"""`heapyard profile` as a person uses it: what it prints, its exit codes, what it says when asked the wrong way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from heapyard.model import places
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def heapyard(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "HEAPYARD_ROOT": str(ROOT), "HEAPYARD_STATE": str(places.state()), "HEAPYARD_RESULTS": str(folder),
+           "PYTHONPATH": str(ROOT / "lab"), "COLUMNS": "80", "PYTHONUTF8": "1"}
+    return subprocess.run([sys.executable, "-m", "heapyard", *words], env=env, capture_output=True, text=True, cwd=folder)
+
+
+SCRIPT = "import os; kept = [bytes(100_000) for _ in range(200)]; os._exit(3)"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("profiles")
+    run = heapyard(made, "profile", "-o", "kept.hytrace", "--", "/usr/bin/python3", "-c", SCRIPT)
+    assert run.returncode == 3, run.stderr  # the command's own
+    assert "At the peak" in run.stdout and "ended with exit code 3" in run.stderr
+    assert all(len(line) <= 80 for line in run.stdout.splitlines()[1:]), run.stdout
+    assert "\x1b" not in run.stdout  # no terminal, no colour
+    return made
+
+
+def test_show_says_who_owned_it(folder: Path):
+    told = json.loads(heapyard(folder, "profile", "show", "kept.hytrace", "--json").stdout)
+    assert told["complete"] and told["mode"] == "sampled"
+    peak = told["snapshots"][0]
+    assert peak["bytes"] == pytest.approx(20_000_000, rel=0.25)
+    assert abs(peak["bytes"] - 20_000_000) < 3 * peak["error_95"] + 2_000_000
+    assert peak["chains"][0]["frames"] and told["end"]["how"] == "ended"
+
+
+@pytest.mark.parametrize("words, part", [
+    (("show", "last", "--top", "2"), "At the peak"),
+    (("show", "kept.hytrace", "--at", "end"), "After"),
+    (("show", "kept.hytrace", "--since", "1ms"), "+"),
+    (("show", "last", "--all"), "python3"),
+    (("diff", "kept.hytrace", "last"), "No call chain changed."),
+    (("list",), "python3"),
+    (("export", "collapsed", "-o", "-"), ";"),
+])
+def test_parts(folder: Path, words: tuple[str, ...], part: str):
+    run = heapyard(folder, "profile", *words)
+    assert run.returncode == 0, run.stderr
+    assert part in run.stdout
+
+
+@pytest.mark.parametrize("words, sentence", [
+    ((), "say what to profile"),
+    (("prog",), "'prog' is no part of profile"),
+    (("--", "no-such-program"), "there is no program 'no-such-program'"),
+    (("--interval", "x", "--", "true"), "'x' is not a size"),
+    (("--limit", "1K", "--", "true"), "--limit must be at least 64K"),
+    (("--mode", "pages", "--", "true"), "needs a heap that tells of its pages"),
+    (("--allocator", "no-such", "--", "true"), "no-such"),
+    (("show", "nothing-like-it"), "no profile is named"),
+    (("show", "kept.hytrace", "--at", "1h"), "the trace ends after"),
+    (("show", "kept.hytrace", "--at", "mark:x"), "there is no mark 'x'"),
+    (("show", __file__), "is not a trace"),
+])
+def test_wrong_requests_get_one_sentence(folder: Path, words: tuple[str, ...], sentence: str):
+    run = heapyard(folder, "profile", *words)
+    assert run.returncode == 2, (run.stdout, run.stderr)
+    assert sentence in run.stderr and "Traceback" not in run.stderr
+    assert len(run.stderr.strip().splitlines()) <= 2
+
+
+def test_static_programs_are_refused_in_a_sentence(folder: Path):
+    run = heapyard(folder, "profile", "--", str(places.native("static_program")))
+    assert run.returncode == 4 and "static" in run.stderr

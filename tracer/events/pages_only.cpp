@@ -1,0 +1,26 @@
+// What stands in for hooks.cpp where only pages are recorded: malloc is the heap's own, and its fast path carries
+// nothing.
+#include <dlfcn.h>
+
+#include "tracer/events/next_malloc.hpp"
+#include "tracer/events/recording.hpp"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace heapyard::tracer {
+
+constinit EarlyBlocks early_blocks;  // none are ever taken
+
+}  // namespace heapyard::tracer
+
+EXPORTED int dlclose(void* handle) {
+  using Close = int (*)(void*);
+  static constinit std::atomic<Close> next{nullptr};
+  if (next.load(std::memory_order_relaxed) == nullptr)
+    next.store(reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose")), std::memory_order_relaxed);
+  const int result = next.load(std::memory_order_relaxed)(handle);
+  heapyard::tracer::forget_modules();
+  return result;
+}
+
+EXPORTED void heapyard_trace_mark(const char* name) { heapyard::tracer::record_mark(name); }
