@@ -12,8 +12,8 @@ namespace heapyard::os {
 // Called with locks of the heap held: must not allocate from it. `returned` comes before the memory is given back,
 // `taken` after it was got.
 struct PageEvents {
-  void (*taken)(void* memory, std::size_t bytes);
-  void (*returned)(void* memory);
+  void (*taken)(void* memory, std::size_t bytes) noexcept;
+  void (*returned)(void* memory) noexcept;
 };
 
 inline constinit std::atomic<const PageEvents*> page_events{nullptr};

@@ -76,10 +76,10 @@ class SettingUp {
 
 void record_event(void* block, std::size_t size, void* frame, bool page);
 
-[[gnu::noinline]] void page_taken(void* memory, std::size_t bytes) {
+[[gnu::noinline]] void page_taken(void* memory, std::size_t bytes) noexcept {
   record_event(memory, bytes, __builtin_frame_address(0), true);
 }
-void page_returned(void* memory) { record_free(memory, FreeKind::kFree); }
+void page_returned(void* memory) noexcept { record_free(memory, FreeKind::kFree); }
 constexpr os::PageEvents kPageEvents{page_taken, page_returned};
 
 // The heaps of this project tell of their pages to whoever asks.
