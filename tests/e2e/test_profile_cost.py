@@ -122,33 +122,63 @@ def ways() -> list[Way]:
     return found
 
 
-def test_overhead(tmp_path: Path) -> None:
+def log_ratios(taken: list[float], bases: list[float]) -> str:
+    """The geometric mean of ratios with its 95 % t-interval."""
+    logs = np.log(np.array(taken) / np.array(bases))
+    if len(logs) == 1:
+        return f"{np.exp(logs[0]):8.3f}  (once)"
+    half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / len(logs) ** 0.5
+    return f"{np.exp(logs.mean()):8.3f}  ({np.exp(logs.mean() - half):.3f} to {np.exp(logs.mean() + half):.3f})"
+
+
+Seconds = dict[str, list[float]]
+
+
+def in_blocks(subject: Subject, found: list[Way], tmp_path: Path) -> tuple[Seconds, Seconds, dict[str, int]]:
+    """Seconds of each way, those of what it is compared with in the same block, and bytes of its trace."""
     pick = random.Random(time.time_ns())
+    taken: dict[str, list[float]] = {}
+    bases: dict[str, list[float]] = {}
+    size: dict[str, int] = {}
+    for turn in range(ROUNDS):
+        block = [way for way in found if turn < way.rounds]
+        pick.shuffle(block)
+        now: dict[str, float] = {}
+        for way in block:
+            folder = Path(tempfile.mkdtemp(dir=tmp_path))
+            now[way.name], size[way.name] = way.run(subject, folder)
+            shutil.rmtree(folder)
+        for way in block:
+            taken.setdefault(way.name, []).append(now[way.name])
+            if way.base:
+                bases.setdefault(way.name, []).append(now[way.base])
+    return taken, bases, size
+
+
+def test_overhead(tmp_path: Path) -> None:
     print()
     for subject in subjects(tmp_path):
-        taken: dict[str, list[float]] = {}
-        size: dict[str, int] = {}
-        bases: dict[str, list[float]] = {}
-        for turn in range(ROUNDS):
-            block = [way for way in ways() if turn < way.rounds]
-            pick.shuffle(block)
-            now: dict[str, float] = {}
-            for way in block:
-                folder = Path(tempfile.mkdtemp(dir=tmp_path))
-                now[way.name], size[way.name] = way.run(subject, folder)
-                shutil.rmtree(folder)
-            for way in block:
-                taken.setdefault(way.name, []).append(now[way.name])
-                if way.base:
-                    bases.setdefault(way.name, []).append(now[way.base])
+        taken, bases, size = in_blocks(subject, ways(), tmp_path)
         print(f"{subject.name}: {np.median(taken['off']):.2f} s")
         for way in ways():
-            if way.base is None:
-                continue
-            logs = np.log(np.array(taken[way.name]) / np.array(bases[way.name]))
-            if len(logs) > 1:
-                half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / len(logs) ** 0.5
-                text = f"{np.exp(logs.mean()):8.3f}  ({np.exp(logs.mean() - half):.3f} to {np.exp(logs.mean() + half):.3f})"
-            else:
-                text = f"{np.exp(logs.mean()):8.3f}  (once)"
-            print(f"  {way.name:14} {text:34} {size[way.name]:>12,} bytes of trace")
+            if way.base is not None:
+                text = log_ratios(taken[way.name], bases[way.name])
+                print(f"  {way.name:14} {text:34} {size[way.name]:>12,} bytes of trace", flush=True)
+
+
+# Steps of spinning between two pairs, and pairs of about half a second.
+RATES = [(9000, 50_000), (1800, 250_000), (880, 500_000), (420, 1_000_000), (150, 2_500_000), (60, 5_000_000), (15, 10_000_000)]
+
+
+def test_overhead_over_the_rate_of_allocation(tmp_path: Path) -> None:
+    """Time, by millions of pairs of malloc and free a second: of the tracer's modes, and of heaptrack."""
+    print()
+    found = [way for way in ways() if way.name in ("off", "sampled", "exact", "heaptrack")]
+    for steps, count in RATES:
+        subject = Subject("rate", [str(program("rate")), str(count), str(steps)])
+        taken, bases, size = in_blocks(subject, found, tmp_path)
+        rate = count / float(np.median(taken["off"])) / 1e6
+        for way in found[1:]:
+            text = log_ratios(taken[way.name], bases[way.name])
+            each = size[way.name] / count / 2
+            print(f"{rate:6.2f} million/s  {way.name:10} {text:34} {each:8.3f} bytes of trace per event", flush=True)

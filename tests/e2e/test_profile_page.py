@@ -22,8 +22,6 @@ from heapyard.profile.page import write_profile_page
 from heapyard.profile.symbols import frames_of
 from heapyard.profile.trace import Trace
 
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
-
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
@@ -43,16 +41,6 @@ def naming(trace: Trace) -> Naming:
 @pytest.fixture(scope="module")
 def page_file(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_profile_page(tmp_path_factory.mktemp("page") / "profile.html", trace)
-
-
-@pytest.fixture(scope="module")
-def chromium(browser: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=browser, args=QUIET)
-        yield started
-        started.close()
 
 
 def opened(chromium: Any, path: Path, **options: Any) -> tuple[Any, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +17,9 @@ from heapyard.report.html import write_report  # noqa: E402
 from heapyard.report.verdict import verdict  # noqa: E402
 
 pytestmark = pytest.mark.browser
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 HOSTILE = "\"'<img src=x onerror=alert(1)>&"
 PHONE = {"width": 360, "height": 740}
 FIGURES = ("scatter", "forest", "trials", "memory")
-
-
-@pytest.fixture(scope="module")
-def chromium(browser: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=browser, args=QUIET)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -490,14 +490,14 @@ void Process::mark(const std::uint64_t* words) {
 
 // Keeps each live block with the probability it would have been sampled with at this interval, weighted anew, and
 // forgets the others: the way from exact to sampled, and from one interval to a larger one.
-void Process::thin(unsigned log2) {
+void Process::thin(unsigned log2, bool from_exact) {
   std::uint64_t random = now_stamp_ | 1;
   ++thinned_;
   for (const Block& block : live_.all()) {
     const double size = static_cast<double>(block.bytes) / std::max(1.0f, block.blocks);
     const double wanted = blocks_of_sample(static_cast<std::uint64_t>(size + 0.5), log2);
     if (wanted <= block.blocks) {
-      if (block.blocks == 1 && !set_.insert(block.address)) ++lost_frees_;
+      if (from_exact && !set_.insert(block.address)) ++lost_frees_;
       continue;
     }
     const double u = static_cast<double>(next_random(random) >> 11) * 0x1p-53;
@@ -506,14 +506,14 @@ void Process::thin(unsigned log2) {
     accounts_.freed(*here, false);
     accounts_.frees -= block.blocks;
     if (!stays) {
-      if (block.blocks > 1) set_.erase(block.address);
+      if (!from_exact) set_.erase(block.address);
       live_.erase(here);
       continue;
     }
     here->blocks = static_cast<float>(wanted);
     here->bytes = static_cast<std::uint64_t>(size * wanted + 0.5);
     accounts_.allocated(*here, 0, false);
-    if (block.blocks == 1) set_.insert(block.address);
+    if (from_exact && !set_.insert(block.address)) ++lost_frees_;
   }
 }
 
@@ -566,7 +566,7 @@ void Process::tick() {
     header.log2_interval.store(14);
     header.mode.store(Mode::kStepping);
     drain();  // what comes after it is taken as sampled
-    thin(14);
+    thin(14, true);
     header.mode.store(Mode::kSampled);
     snapshot("step", "the collector could not keep up with every event: sampled from here on", now_, false);
   }
@@ -575,7 +575,7 @@ void Process::tick() {
     const unsigned wider = header.log2_interval.load() + 1;
     header.log2_interval.store(wider);
     least_interval_ = wider;
-    thin(wider);
+    thin(wider, false);
     snapshot("step", "sampled at twice the interval from here on", now_, false);
   }
   const double interval = exact() ? 0 : static_cast<double>(std::uint64_t{1} << header.log2_interval.load());

@@ -81,7 +81,7 @@ class Process {
   void release(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, bool move);
   void give_up_waiting(bool all);
   void mark(const std::uint64_t* words);
-  void thin(unsigned log2);
+  void thin(unsigned log2, bool from_exact);
   void keep_rate();
   bool falls_behind();
   void note_thread(std::uint32_t ring);

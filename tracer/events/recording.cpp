@@ -42,6 +42,7 @@ struct Process {
   RuleCache rules;
   pthread_key_t at_thread_end = 0;
   bool has_key = false;
+  std::uint32_t first_log2_interval = 0;  // that a session begins with; 0 where nothing is sampled
 };
 constinit Process process;
 
@@ -63,6 +64,10 @@ void after_fork_in_child() {
   ThreadState& self = this_thread;
   self.ring = RingWriter{};
   self.random ^= static_cast<std::uint64_t>(getpid()) << 32;
+  if (self.to_sample != 0 && process.first_log2_interval != 0) {  // drawn at an interval that the parent has come to
+    self.log2_interval = process.first_log2_interval;
+    self.to_sample = next_distance(self.random, self.log2_interval);
+  }
 }
 
 class SettingUp {
@@ -116,6 +121,8 @@ bool connected() {
   process.samples = SampleSet(process.session);
   watch_pages_of_early_blocks(process.session.filter());
   const bool exact = process.session.header().mode.load() == Mode::kExact;
+  const bool sampled = process.session.header().mode.load() == Mode::kSampled;
+  process.first_log2_interval = sampled ? process.session.header().log2_interval.load() : 0;
   if (exact) {
     for (auto& page : every_free) page.store(1, std::memory_order_relaxed);
   }
@@ -361,14 +368,18 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
     return;
   }
   const bool every = now == Mode::kExact || now == Mode::kPages;
+  // The interval may have changed since the distance was drawn, and the sample stands for what it was then.
+  const unsigned drawn = every ? 0 : self.log2_interval;
   const unsigned log2_interval = every ? 0 : header.log2_interval.load(std::memory_order_relaxed);
-  const bool first = self.generation == 0 && self.random == 0;
+  // A thread's first allocation, and its first after exact mode, come here whatever their size: not drawn by chance.
+  const bool undrawn = !every && drawn == 0;
   const bool can = ready(self);
   if (now == Mode::kExact) {
     self.to_sample = 0;
   } else if (now != Mode::kPages) {
     self.to_sample = next_distance(self.random, log2_interval);
-    if (first) {  // the thread's first allocation, not drawn by chance: only now the distances begin
+    self.log2_interval = log2_interval;
+    if (undrawn) {  // only now the distances begin
       if (!is_due(size)) {
         count_down(size);
         errno = saved_errno;
@@ -385,7 +396,7 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
       } else if (std::uint64_t* at = room(self, 4)) {
         at[0] = first_word(Kind::kAlloc, address);
         at[1] = stamp();
-        at[2] = static_cast<std::uint64_t>(log2_interval) << 56 | size;
+        at[2] = static_cast<std::uint64_t>(undrawn ? log2_interval : drawn) << 56 | size;
         at[3] = chain;
         self.ring.publish(4);
       } else if (!every) {

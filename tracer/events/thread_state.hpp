@@ -20,7 +20,8 @@ enum class Busy : std::uint8_t { kNo, kRecording, kSettingUp };
 
 // Zero in a thread that has recorded nothing: its first allocation goes the long way and draws a distance.
 struct ThreadState {
-  std::uint64_t to_sample = 0;  // an allocation of at least so many bytes is recorded; 0 throughout in exact mode
+  std::uint64_t to_sample = 0;      // an allocation of at least so many bytes is recorded; 0 throughout in exact mode
+  std::uint32_t log2_interval = 0;  // at which to_sample was drawn
   Busy busy = Busy::kNo;
   bool gave_up = false;          // waited for room in the ring in vain; cleared once there is room
   std::uint32_t generation = 0;  // of the process and its modules, when the fields below were filled

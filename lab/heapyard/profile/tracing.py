@@ -17,7 +17,7 @@ from ..model import places
 from ..model.errors import HeapyardError, SetupError, UsageError
 
 MODES = {"sampled": 1, "exact": 3, "pages": 4}
-_LINGER = 0.5  # seconds a collector has, after its program, before it is said what it waits for
+_LINGER = 2.0  # seconds a collector has, after its program, before it is said what it waits for
 
 
 @dataclass(frozen=True, slots=True)

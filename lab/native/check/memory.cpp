@@ -1,6 +1,7 @@
 // What a heap holds beyond what the program holds: after threads, after a peak, in hard patterns.
 #include <malloc.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "support.hpp"
@@ -225,7 +226,7 @@ void shifting_sizes(Report& report, Amount amount) {
   }
   // First fit, which joins neighbours, may need log2 of the ratio of sizes (Robson 1977); who cannot join needs no
   // more.
-  tell(report, watch.blowup(), static_cast<double>(shifts - 1));
+  tell(report, watch.blowup(), std::max(kTooMuch, static_cast<double>(shifts - 1)));
 }
 
 constexpr Case kCases[] = {
