@@ -24,7 +24,7 @@ namespace heapyard::tracer {
 struct Limits {
   std::uint64_t file_bytes = 256u << 20;
   std::size_t nodes = 2'000'000;        // 72 bytes each, and 8 in the hash
-  std::size_t live_samples = 1u << 18;  // beyond it the interval doubles
+  std::size_t live_samples = 1u << 17;  // beyond it the interval doubles
   bool may_step = true;                 // from exact to sampled, when the collector cannot keep up
 };
 
