@@ -116,7 +116,7 @@ def test_steps_down_when_it_cannot_keep_up(tmp_path: Path):
     assert end is not None and end.total < 400_000
 
 
-@pytest.mark.parametrize("heap", ["bfm", "scalloc", "fourth"])
+@pytest.mark.parametrize("heap", ["bfm", "scalloc", "elfmalloc", "fourth"])
 def test_pages_sum_to_what_the_heap_holds(tmp_path: Path, heap: str):
     """Who made the heap grow: never less than what is live, and not much less than what is resident."""
     [allocator] = [a for a in installed_allocators() if a.name == heap]

@@ -286,7 +286,7 @@ void send_module(ThreadState& self, const dl_find_object& object) {
   if (place < 512) process.modules[place].store(begin, std::memory_order_relaxed);
 }
 
-// Whether the stack of `frame`'s function may be followed by frame pointers, and up to where.
+// Up to where frame pointers may be followed from `sp`; 0 if it is not on the thread's own stack, as in a fiber.
 std::uintptr_t stack_end_around(const ThreadState& self, std::uintptr_t sp) {
   return sp >= self.stack_begin && sp < self.stack_end ? self.stack_end : 0;
 }

@@ -81,5 +81,6 @@ def _observable(library: Path | None) -> None:
 
     if library is None or not exported(library, ["heapyard_observe_pages"]):
         raise UsageError(
-            "--mode pages needs a heap that tells of its pages", remedy="Give one of ours: --allocator bfm, scalloc or fourth."
+            "--mode pages needs a heap that tells of its pages",
+            remedy="Give one of ours: --allocator bfm, scalloc, elfmalloc or fourth.",
         )

@@ -14,7 +14,6 @@ from .chunks import SYMBOLS, Chunk, Fields, chunks_of, numbers, signed
 if TYPE_CHECKING:
     import numpy as np
 
-ROOT = 0
 
 
 @dataclass(frozen=True, slots=True)

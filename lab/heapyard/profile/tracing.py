@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 import shutil
 import signal
@@ -47,6 +48,8 @@ class Collector:
     """The collector process while it runs; `environment` is what a program needs to be traced by it."""
 
     def __init__(self, folder: Path, plan: Plan):
+        if platform.machine() != "x86_64":
+            raise HeapyardError(f"the tracer reads unwind tables of x86-64 only; this is {platform.machine()}")
         # Where pages are recorded malloc stays the heap's own.
         name = "libheapyard_tracer_pages.so" if plan.mode == "pages" else "libheapyard_tracer.so"
         binary, library = places.native("collector"), places.native(name)
