@@ -142,14 +142,14 @@ def total_error(found: Sequence[ChainMemory]) -> float:
 def differences(before: Trace, after: Trace, then: Snapshot, now: Snapshot, naming: tuple[Naming, Naming]) -> list[
     tuple[tuple[str, ...], int, int, float]
 ]:
-    """(functions outermost first, bytes then, bytes now, error of the difference) per chain, the largest change first.
+    """(functions outermost first, without malloc's wrappers, bytes then, bytes now, error of the difference) per chain, the largest change first.
 
     Chains of two runs are the same when their functions are: addresses of two processes say nothing of each other.
     """
     sums: dict[tuple[str, ...], list[float]] = {}
     for place, (trace, snapshot, names) in enumerate(((before, then, naming[0]), (after, now, naming[1]))):
         for chain in owners(trace, snapshot):
-            key = tuple(frame.function for frame in names.chain(chain.node))[::-1]
+            key = tuple(frame.function for frame in names.telling(chain.node))[::-1]
             entry = sums.setdefault(key, [0.0, 0.0, 0.0])
             entry[place] += chain.bytes
             entry[2] += chain.deviation**2
