@@ -142,9 +142,10 @@ def total_error(found: Sequence[ChainMemory]) -> float:
 def differences(before: Trace, after: Trace, then: Snapshot, now: Snapshot, naming: tuple[Naming, Naming]) -> list[
     tuple[tuple[str, ...], int, int, float]
 ]:
-    """(functions outermost first, without malloc's wrappers, bytes then, bytes now, error of the difference) per chain, the largest change first.
+    """(functions outermost first, bytes then, bytes now, error of the difference) per chain, the largest change first.
 
-    Chains of two runs are the same when their functions are: addresses of two processes say nothing of each other.
+    Without malloc's wrappers. Chains of two runs are the same when their functions are: addresses of two processes say
+    nothing of each other.
     """
     sums: dict[tuple[str, ...], list[float]] = {}
     for place, (trace, snapshot, names) in enumerate(((before, then, naming[0]), (after, now, naming[1]))):
