@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -102,18 +104,31 @@ def test_bands_cover(sampled):
 
 
 def test_steps_down_when_it_cannot_keep_up(tmp_path: Path):
-    """Exact over a ring that is always full: the trace says when it began to sample, and what it then says is still right."""
-    run = traced(tmp_path, program("subject"), "spin-a-while", mode="exact")
-    assert run.exit_code == 0
-    trace = only(run)
-    steps = [s for s in trace.snapshots if s.kind == "step"]
-    assert (trace.end["mode"] == "sampled") == bool(steps)
-    if steps:
-        assert trace.interval > 0
-    # Three threads hold at most 4,096 blocks each, of 3,016 bytes at most.
-    assert trace.peak_bytes < 3 * 4096 * 3016 * 1.5
+    """A collector held up for a while in exact mode: the trace says when it began to sample, and then is still right."""
+    collector = Collector(tmp_path, Plan(["subject"], mode="exact"))
+    child = subprocess.Popen([program("subject"), "spin"], stdout=subprocess.PIPE, env={**os.environ, **collector.environment})
+    assert child.stdout is not None and child.stdout.readline() == b"spinning\n"
+    time.sleep(0.2)
+    os.kill(collector.pid, signal.SIGSTOP)
+    time.sleep(0.5)  # three threads nap meanwhile, 0.1 ms each
+    os.kill(collector.pid, signal.SIGCONT)
+    time.sleep(0.5)
+    child.kill()
+    child.communicate()
+    collector.close()
+    trace = load_trace(next(tmp_path.glob("*.hytrace")))
+    [step] = [s for s in trace.snapshots if s.kind == "step"]
     end = trace.snapshot("end")
-    assert end is not None and end.total < 400_000
+    assert trace.end["mode"] == "sampled" and trace.interval > 0 and end is not None
+    assert all(count == 0 for reason, count in trace.end["lost"].items()), trace.end["lost"]
+    # Three threads hold up to 4,096 blocks each, a third of 266 bytes on average, the others of 1,516.
+    held = 3 * 4096 * (266 + 2 * 1516) / 3
+    for estimate in (step, end):
+        deviation = sum(chain.deviation**2 for chain in owners(trace, estimate)) ** 0.5
+        assert estimate.total < 1.05 * held + 4 * deviation
+        assert deviation < held / 2
+    assert end.total > 0.5 * held - 4 * deviation
+    assert trace.peak_bytes < 3 * held
 
 
 @pytest.mark.parametrize("heap", ["bfm", "scalloc", "elfmalloc", "fourth"])

@@ -420,7 +420,7 @@ void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::u
         accounts_.freed(block, false);
         return;
       }
-      ++unknown_frees_;
+      if (!thinned_) ++unknown_frees_;
     }
   }
   if (live_.find(address) != nullptr) [[unlikely]] {
@@ -437,7 +437,7 @@ void Process::release(std::uint32_t ring_index, std::uint64_t address, std::uint
   ring.last_allocation = 0;
   Block* block = live_.find(address);
   if (block == nullptr) {
-    if (exact() || thinned_ == 0) early_frees_.emplace(address, Waiting{now_, {address, stamp, 0, 0, 0, 0}, 0});
+    early_frees_.emplace(address, Waiting{now_, {address, stamp, 0, 0, 0, 0}, 0});
     return;
   }
   if (move) {
@@ -445,8 +445,8 @@ void Process::release(std::uint32_t ring_index, std::uint64_t address, std::uint
     ring.moved_size = block->bytes;
   }
   accounts_.freed(*block, temporary);
+  if (stamp <= step_end_) set_.erase(address, block->stamp);  // put in by us while its free was on its way
   live_.erase(block);
-  if (thinned_ != 0) set_.erase(address);  // put in by us: a thread in the middle of the change did not take it out
   if (!late_allocations_.empty()) [[unlikely]] {
     const auto [first, last] = late_allocations_.equal_range(address);
     if (first == last) return;
@@ -463,7 +463,7 @@ void Process::release(std::uint32_t ring_index, std::uint64_t address, std::uint
 void Process::give_up_waiting(bool all) {
   std::erase_if(early_frees_, [&](const auto& entry) {
     if (!all && now_ < entry.second.since + kPatience) return false;
-    ++unknown_frees_;
+    if (!thinned_) ++unknown_frees_;  // else of a block that was thinned away
     return true;
   });
   for (auto at = late_allocations_.begin(); at != late_allocations_.end();) {
@@ -492,12 +492,12 @@ void Process::mark(const std::uint64_t* words) {
 // forgets the others: the way from exact to sampled, and from one interval to a larger one.
 void Process::thin(unsigned log2, bool from_exact) {
   std::uint64_t random = now_stamp_ | 1;
-  ++thinned_;
+  thinned_ = true;
   for (const Block& block : live_.all()) {
     const double size = static_cast<double>(block.bytes) / std::max(1.0f, block.blocks);
     const double wanted = blocks_of_sample(static_cast<std::uint64_t>(size + 0.5), log2);
     if (wanted <= block.blocks) {
-      if (from_exact && !set_.insert(block.address)) ++lost_frees_;
+      if (from_exact && !set_.insert(block.address, block.stamp)) ++lost_frees_;
       continue;
     }
     const double u = static_cast<double>(next_random(random) >> 11) * 0x1p-53;
@@ -506,14 +506,14 @@ void Process::thin(unsigned log2, bool from_exact) {
     accounts_.freed(*here, false);
     accounts_.frees -= block.blocks;
     if (!stays) {
-      if (!from_exact) set_.erase(block.address);
+      if (!from_exact) set_.erase(block.address, block.stamp);
       live_.erase(here);
       continue;
     }
     here->blocks = static_cast<float>(wanted);
     here->bytes = static_cast<std::uint64_t>(size * wanted + 0.5);
     accounts_.allocated(*here, 0, false);
-    if (from_exact && !set_.insert(block.address)) ++lost_frees_;
+    if (from_exact && !set_.insert(block.address, block.stamp)) ++lost_frees_;
   }
 }
 
@@ -530,10 +530,11 @@ bool Process::falls_behind() {
 }
 
 // A sample costs about a microsecond: the interval doubles while there are more of them a second than that allows, and
-// comes down again when there are few. Each sample says at which interval it was drawn, so no sum is biased.
+// comes down again when there are few. Each sample says at which interval it was drawn, so no sum is biased. Who asked
+// for every event, and had to be stepped down, gets more of them.
 void Process::keep_rate() {
   constexpr std::uint64_t kWindow = 50'000;
-  constexpr double kMost = 4000, kFew = 500;  // samples a second
+  const double most = stepped_ ? 50'000 : 4000, few = most / 8;  // samples a second
   if (exact() || now_ < rate_from_ + kWindow) return;
   const double rate = static_cast<double>(samples_ - rate_samples_) * 1e6 / static_cast<double>(now_ - rate_from_);
   rate_from_ = now_;
@@ -541,10 +542,10 @@ void Process::keep_rate() {
   Header& header = session_.header();
   const std::uint32_t interval = header.log2_interval.load(std::memory_order_relaxed);
   if (first_interval_ == 0) first_interval_ = interval;
-  if (rate > kMost) {
-    const auto steps = static_cast<std::uint32_t>(std::ceil(std::log2(rate / kMost)));
+  if (rate > most) {
+    const auto steps = static_cast<std::uint32_t>(std::ceil(std::log2(rate / most)));
     header.log2_interval.store(std::min(interval + steps, 40u), std::memory_order_relaxed);
-  } else if (rate < kFew && interval > std::max(first_interval_, least_interval_)) {
+  } else if (rate < few && interval > std::max(first_interval_, least_interval_)) {
     header.log2_interval.store(interval - 1, std::memory_order_relaxed);
   }
   widest_interval_ = std::max(widest_interval_, header.log2_interval.load(std::memory_order_relaxed));
@@ -568,6 +569,10 @@ void Process::tick() {
     drain();  // what comes after it is taken as sampled
     thin(14, true);
     header.mode.store(Mode::kSampled);
+    stepped_ = true;
+    step_end_ = stamp();
+    rate_from_ = now_;
+    rate_samples_ = samples_;
     snapshot("step", "the collector could not keep up with every event: sampled from here on", now_, false);
   }
   keep_rate();
@@ -575,6 +580,7 @@ void Process::tick() {
     const unsigned wider = header.log2_interval.load() + 1;
     header.log2_interval.store(wider);
     least_interval_ = wider;
+    drain();  // frees on their way
     thin(wider, false);
     snapshot("step", "sampled at twice the interval from here on", now_, false);
   }

@@ -124,7 +124,9 @@ class Process {
   std::uint64_t flushed_ = 0, peak_written_ = 0, last_life_check_ = 0, last_ring_check_ = 0;
   std::int64_t peak_bytes_written_ = 0;
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
-  unsigned thinned_ = 0;
+  bool thinned_ = false;
+  bool stepped_ = false;        // from exact
+  std::uint64_t step_end_ = 0;  // its stamp
   std::uint64_t naps_ = 0, naps_from_ = 0;
   std::uint64_t samples_ = 0, rate_samples_ = 0, rate_from_ = 0;
   std::uint32_t first_interval_ = 0, least_interval_ = 0, widest_interval_ = 0;

@@ -391,11 +391,12 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   if (can && block != nullptr) {
     if (const std::uint64_t chain = chain_of(self, frame)) {
       const auto address = reinterpret_cast<std::uintptr_t>(block);
-      if (!every && !process.samples.insert(address)) {
+      const std::uint64_t now_stamp = stamp();
+      if (!every && !process.samples.insert(address, now_stamp)) {
         header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
       } else if (std::uint64_t* at = room(self, 4)) {
         at[0] = first_word(Kind::kAlloc, address);
-        at[1] = stamp();
+        at[1] = now_stamp;
         at[2] = static_cast<std::uint64_t>(undrawn ? log2_interval : drawn) << 56 | size;
         at[3] = chain;
         self.ring.publish(4);
@@ -428,15 +429,19 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   if (block == nullptr || !process.session) return false;
   // Before anything else: whoever comes in between, the set must not keep an address that is given back.
-  const bool sampled = process.samples.maybe(address) && process.samples.erase(address);
+  bool sampled = process.samples.maybe(address) && process.samples.erase(address);
   const bool every = free_filter.load(std::memory_order_relaxed) == every_free || mode() == Mode::kPages;
   if (!sampled && !every) return false;
   const Recording recording(self);
   if (!recording.held()) return false;
   const int saved_errno = errno;
-  const Mode now = mode();
+  const Mode now = process.session.header().mode.load(std::memory_order_acquire);
+  if (now == Mode::kSampled && !sampled) {  // the collector has come down from exact, and may have put it in since
+    free_filter.store(process.session.filter(), std::memory_order_relaxed);
+    sampled = process.samples.erase(address);
+  }
   if (now == Mode::kSampled && !sampled) {
-    free_filter.store(process.session.filter(), std::memory_order_relaxed);  // the collector has come down from exact
+    // nobody's loss
   } else if (now != Mode::kOff && ready(self)) {
     write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
   }
@@ -449,7 +454,7 @@ void record_stay(void* block) {
   const Recording recording(self);
   if (!recording.held() || !process.session || mode() == Mode::kOff || !ready(self)) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (mode() != Mode::kExact) process.samples.insert(address);
+  if (mode() != Mode::kExact) process.samples.insert(address, stamp());
   write_short(self, Kind::kStay, address);
 }
 

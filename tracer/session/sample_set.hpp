@@ -3,10 +3,13 @@
 // Idea: two buckets of one cache line per address (cuckoo hashing's choice of two, Azar et al. 1999), no displacement:
 // nothing moves, so a look-up is two lines at most and an erase one store. A filter by page before it answers nearly
 // every question with one load. Cost: O(1). Threads: an address is inserted and erased by whoever owns the block, so
-// two threads never meet at one; slots are taken by compare-and-swap. Full buckets refuse: the caller counts it.
+// two threads never meet at one; slots are taken by compare-and-swap. Full buckets refuse: the caller counts it. The
+// collector knows of a block's end later than its owner: it erases by a tag of the allocation's stamp as well, so that
+// it does not take out whoever has got the same address since.
 #pragma once
 
 #include "tracer/session/layout.hpp"
+#include "tracer/session/ring.hpp"
 
 namespace heapyard::tracer {
 
@@ -21,13 +24,14 @@ class SampleSet {
     return filter_[filter_place(address)].load(std::memory_order_relaxed) != 0;
   }
 
-  bool insert(std::uintptr_t address) {
+  // `allocated`: the stamp of its allocation.
+  bool insert(std::uintptr_t address, std::uint64_t allocated) {
     const std::uint64_t hash = mix(address);
     for (const std::uint64_t choice : {hash, hash >> 32}) {
       for (auto& slot : buckets_[choice & mask_].address) {
         std::uint64_t empty = 0;
         if (slot.load(std::memory_order_relaxed) == 0 &&
-            slot.compare_exchange_strong(empty, address, std::memory_order_relaxed)) {
+            slot.compare_exchange_strong(empty, tagged(address, allocated), std::memory_order_relaxed)) {
           filter_[filter_place(address)].fetch_add(1, std::memory_order_relaxed);
           return true;
         }
@@ -36,14 +40,23 @@ class SampleSet {
     return false;
   }
 
-  // Whether `address` was in the set.
+  // Whether `address` was in the set. By its owner.
   bool erase(std::uintptr_t address) {
+    return erase_if(address, [&](std::uint64_t word) { return (word & kAddressBits) == address; });
+  }
+  // The same by someone else: only what was allocated then.
+  bool erase(std::uintptr_t address, std::uint64_t allocated) {
+    return erase_if(address, [&](std::uint64_t word) { return word == tagged(address, allocated); });
+  }
+
+ private:
+  template <class Matches>
+  bool erase_if(std::uintptr_t address, Matches matches) {
     const std::uint64_t hash = mix(address);
     for (const std::uint64_t choice : {hash, hash >> 32}) {
       for (auto& slot : buckets_[choice & mask_].address) {
-        std::uint64_t expected = address;
-        if (slot.load(std::memory_order_relaxed) == address &&
-            slot.compare_exchange_strong(expected, 0, std::memory_order_relaxed)) {
+        std::uint64_t word = slot.load(std::memory_order_relaxed);
+        if (matches(word) && slot.compare_exchange_strong(word, 0, std::memory_order_relaxed)) {
           filter_[filter_place(address)].fetch_sub(1, std::memory_order_relaxed);
           return true;
         }
@@ -52,7 +65,9 @@ class SampleSet {
     return false;
   }
 
- private:
+  static std::uint64_t tagged(std::uintptr_t address, std::uint64_t allocated) {
+    return (address & kAddressBits) | (allocated * 0x9e3779b97f4a7c15u & ~kAddressBits);
+  }
   static std::uint64_t mix(std::uint64_t x) {  // Stafford's variant 13 of MurmurHash3's finaliser
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
