@@ -77,8 +77,23 @@ class Seen:
         return {key: (size, blocks) for key, (size, blocks) in sums.items()}
 
 
+def functions_at_end(trace: Trace) -> dict[str, int]:
+    """Bytes that each function and what it called own at the end."""
+    naming, found = Naming(trace, frames_of(trace)), {}
+    end = trace.snapshot("end")
+    assert end is not None
+    for node, size in zip(end.nodes.tolist(), end.bytes.tolist(), strict=True):
+        for frame in naming.chain(node):
+            found[frame.function] = found.get(frame.function, 0) + size
+    return found
+
+
 def nothing_is_left() -> list[str]:
-    """Zombies among our children, and processes that still hold a tracer's shared memory."""
+    """Zombies among our children, and processes that still hold a tracer's shared memory of these tests."""
+    return [line for line in _leftovers() if line not in _OF_OTHERS]
+
+
+def _leftovers() -> list[str]:
     left = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -92,6 +107,9 @@ def nothing_is_left() -> list[str]:
         if "State:\tZ" in text and "heapyard-collec" in name:
             left.append(f"{status.parent.name} is a zombie")
     return left
+
+
+_OF_OTHERS = _leftovers()
 
 
 def run_quietly(*words: object) -> str:

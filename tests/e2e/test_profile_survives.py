@@ -10,26 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from profiled import nothing_is_left, only, program, traced
+from profiled import functions_at_end, nothing_is_left, only, program, traced
 
 from heapyard.model.errors import UsageError
-from heapyard.profile.chains import Naming
 from heapyard.profile.chunks import chunks_of
-from heapyard.profile.symbols import frames_of
-from heapyard.profile.trace import Trace, load_trace
+from heapyard.profile.trace import load_trace
 from heapyard.profile.tracing import Collector, Plan
 
 KILLS = 50
-
-
-def functions_at_end(trace: Trace) -> dict[str, int]:
-    naming, found = Naming(trace, frames_of(trace)), {}
-    end = trace.snapshot("end")
-    assert end is not None
-    for node, size in zip(end.nodes.tolist(), end.bytes.tolist(), strict=True):
-        for frame in naming.chain(node):
-            found[frame.function] = found.get(frame.function, 0) + size
-    return found
 
 
 @pytest.mark.parametrize("mode", ["sampled", "exact"])

@@ -97,7 +97,8 @@ Session map(int memory) {
 
 Process::Process(int memory, const std::string& folder, const Limits& limits)
     : session_(map(memory)), set_(session_), limits_(limits), accounts_(limits.nodes), rings_(session_.header().rings) {
-  const Header& header = session_.header();
+  Header& header = session_.header();
+  header.collector.store(static_cast<std::uint32_t>(getpid()));
   pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, header.pid, 0));
   statm_ = open(("/proc/" + std::to_string(header.pid) + "/statm").c_str(), O_RDONLY | O_CLOEXEC);
   exe_ = executable(header.pid);
@@ -125,7 +126,8 @@ std::string Process::meta() const {
                        static_cast<double>(monotonic() - header.start_nanoseconds) * 1e-9;
   std::ostringstream out;
   out.precision(17);
-  out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << header.parent << ", \"mode\": \""
+  out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << header.parent
+      << ", \"attached\": " << (header.attached != 0 ? "true" : "false") << ", \"mode\": \""
       << name_of(header.mode.load())
       << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << header.log2_interval.load())
       << ", \"depth\": " << header.depth << ", \"page_record\": " << LossyRecorder::kFloor
@@ -530,11 +532,11 @@ bool Process::falls_behind() {
 }
 
 // A sample costs about a microsecond: the interval doubles while there are more of them a second than that allows, and
-// comes down again when there are few. Each sample says at which interval it was drawn, so no sum is biased. Who asked
-// for every event, and had to be stepped down, gets more of them.
+// comes down again when there are few. Each sample says at which interval it was drawn, so no sum is biased. A small
+// heap that turns over fast gets more of them, for else its size would be noise; and so does who asked for every event.
 void Process::keep_rate() {
   constexpr std::uint64_t kWindow = 50'000;
-  const double most = stepped_ ? 50'000 : 4000, few = most / 8;  // samples a second
+  constexpr double kExcused = 50'000, kMost = 4000, kForSmall = 16'000;  // samples a second
   if (exact() || now_ < rate_from_ + kWindow) return;
   const double rate = static_cast<double>(samples_ - rate_samples_) * 1e6 / static_cast<double>(now_ - rate_from_);
   rate_from_ = now_;
@@ -542,6 +544,8 @@ void Process::keep_rate() {
   Header& header = session_.header();
   const std::uint32_t interval = header.log2_interval.load(std::memory_order_relaxed);
   if (first_interval_ == 0) first_interval_ = interval;
+  const bool coarse = accounts_.bytes >> 8 < std::int64_t{1} << interval;
+  const double most = stepped_ ? kExcused : coarse ? kForSmall : kMost, few = most / 8;
   if (rate > most) {
     const auto steps = static_cast<std::uint32_t>(std::ceil(std::log2(rate / most)));
     header.log2_interval.store(std::min(interval + steps, 40u), std::memory_order_relaxed);

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tracer/events/next_symbol.hpp"
+
 namespace heapyard::tracer {
 namespace {
 
@@ -63,12 +65,11 @@ bool send(int memory, const char* path) {
 
 }  // namespace
 
-Session connect_to_collector() {
-  const char* text = secure_getenv("HEAPYARD_TRACE");
+Session connect_to_collector(const char* text) {
   Wish wish{};
   if (text == nullptr || !parse(text, wish)) return {};
   const bool exact = wish.mode == Mode::kExact;
-  const std::uint32_t rings = 1024, ring_bytes = exact ? 1u << 18 : 1u << 16, buckets = 1u << 15;
+  const std::uint32_t rings = kRings, ring_bytes = exact ? 1u << 18 : 1u << 16, buckets = 1u << 15;
   const Layout layout(rings, ring_bytes, buckets);
   const int memory = memfd_create("heapyard-trace", MFD_CLOEXEC);
   if (memory < 0) return {};
@@ -86,6 +87,7 @@ Session connect_to_collector() {
       header.ring_bytes = ring_bytes;
       header.buckets = buckets;
       header.depth = wish.depth;
+      header.attached = loaded_late();
       header.mode.store(wish.mode);
       header.log2_interval.store(wish.log2_interval);
       timespec now;
@@ -101,7 +103,7 @@ Session connect_to_collector() {
         close(words);
       }
       Dl_info info;
-      if (void* next = dlsym(RTLD_NEXT, "malloc");
+      if (void* next = next_symbol("malloc");
           next != nullptr && dladdr(next, &info) != 0 && info.dli_fname != nullptr) {
         std::strncpy(header.allocator, info.dli_fname, sizeof header.allocator - 1);
       }

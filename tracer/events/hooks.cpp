@@ -2,14 +2,13 @@
 //
 // An exported function ends in a jump, either to the next malloc or to its slow twin, so that the slow one's frame is,
 // to an unwinder, the one that the program called.
-#include <dlfcn.h>
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "tracer/events/next_malloc.hpp"
+#include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -37,8 +36,7 @@ Function* of(const Pointer<Function>& pointer) {
 
 template <class Function>
 void find(Pointer<Function>& pointer, const char* name) {
-  if (void* found = dlsym(RTLD_NEXT, name))
-    pointer.store(reinterpret_cast<Function*>(found), std::memory_order_relaxed);
+  if (void* found = next_symbol(name)) pointer.store(reinterpret_cast<Function*>(found), std::memory_order_relaxed);
 }
 
 // False while it is being found out, by this thread or another: then the early blocks serve.
@@ -151,6 +149,8 @@ SLOW void* slow_realloc(void* old, size_t size) {
 }
 
 }  // namespace
+
+void heapyard::tracer::find_next_malloc() { resolve(); }
 
 EXPORTED void* malloc(size_t size) {
   if (is_due(size)) [[unlikely]]

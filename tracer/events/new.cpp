@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -20,7 +21,7 @@ using namespace heapyard::tracer;
 // Whether `function` lies in the library whose malloc serves.
 bool of_the_allocator(void* function) {
   Dl_info here, there;
-  void* malloc_of_next = dlsym(RTLD_NEXT, "malloc");
+  void* malloc_of_next = next_symbol("malloc");
   return malloc_of_next != nullptr && dladdr(function, &here) != 0 && dladdr(malloc_of_next, &there) != 0 &&
          here.dli_fbase == there.dli_fbase;
 }
@@ -44,7 +45,7 @@ class Next {
  private:
   // A program may load the C++ library late and out of sight of the search order.
   [[gnu::noinline, gnu::cold]] std::uintptr_t look_up() {
-    void* function = dlsym(RTLD_NEXT, name_);
+    void* function = next_symbol(name_);
     if (function == nullptr) {
       void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
       if (library == nullptr) library = dlopen("libc++.so.1", RTLD_LAZY | RTLD_NOLOAD);

@@ -1,6 +1,6 @@
 // The malloc that serves the program: the next one after this library in the order of symbols.
 //
-// Idea: a pointer per function, at first to a stand-in that looks the real ones up (dlsym with RTLD_NEXT), so that a
+// Idea: a pointer per function, at first to a stand-in that looks the real ones up (next_symbol.hpp), so that a
 // call costs no question whether they are known. What that look-up itself allocates comes from a small buffer that is
 // never freed. Cost: O(1) after the first call.
 #pragma once
@@ -58,5 +58,8 @@ class EarlyBlocks {
 };
 
 extern EarlyBlocks early_blocks;
+
+// Now rather than at the first call.
+void find_next_malloc();
 
 }  // namespace heapyard::tracer

@@ -1,8 +1,7 @@
 // What stands in for hooks.cpp where only pages are recorded: malloc is the heap's own, and its fast path carries
 // nothing.
-#include <dlfcn.h>
-
 #include "tracer/events/next_malloc.hpp"
+#include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -10,6 +9,7 @@
 namespace heapyard::tracer {
 
 constinit EarlyBlocks early_blocks;  // none are ever taken
+void find_next_malloc() {}           // nobody comes by here
 
 }  // namespace heapyard::tracer
 
@@ -17,7 +17,7 @@ EXPORTED int dlclose(void* handle) {
   using Close = int (*)(void*);
   static constinit std::atomic<Close> next{nullptr};
   if (next.load(std::memory_order_relaxed) == nullptr)
-    next.store(reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose")), std::memory_order_relaxed);
+    next.store(reinterpret_cast<Close>(heapyard::tracer::next_symbol("dlclose")), std::memory_order_relaxed);
   const int result = next.load(std::memory_order_relaxed)(handle);
   heapyard::tracer::forget_modules();
   return result;

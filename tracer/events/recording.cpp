@@ -4,6 +4,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,6 +17,8 @@
 #include "heap/os/page_events.hpp"
 #include "tracer/events/connection.hpp"
 #include "tracer/events/next_malloc.hpp"
+#include "tracer/events/next_symbol.hpp"
+#include "tracer/events/redirect.hpp"
 #include "tracer/session/poisson.hpp"
 
 extern "C" void* __libc_stack_end;  // of the dynamic linker: where the main thread's stack begins
@@ -28,18 +31,59 @@ namespace {
 
 // A nap is 50 us by name and about 100 us in fact.
 constexpr int kNapsSampled = 300, kNapsUntilGone = 10'000;
+// Bytes that a thread allocates before it asks again whether anything is to be recorded. Where this library was loaded
+// late, nobody comes by here then, and the next session begins at once.
+std::uint64_t until_asked_again() { return loaded_late() ? 0 : 1 << 20; }
 
 constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
 constinit std::atomic<std::uint16_t> every_free[kPageFilter] = {};  // ones, once a session is exact
+
+// The threads that have recorded something, by the number of their ring: a process that is attached to again begins
+// with all of them anew. Locked, for a thread's memory goes when it ends.
+class Recorders {
+ public:
+  void enter(std::uint32_t ring, ThreadState* state) { states_[ring].store(state); }
+  void leave(const ThreadState* state) {
+    lock();
+    for (std::atomic<ThreadState*>& entry : states_) {  // its number may be of an earlier session
+      ThreadState* expected = const_cast<ThreadState*>(state);
+      entry.compare_exchange_strong(expected, nullptr);
+    }
+    unlock();
+  }
+  // While nobody comes by the functions of malloc here.
+  void begin_anew() {
+    lock();
+    for (std::atomic<ThreadState*>& entry : states_) {
+      if (ThreadState* state = entry.exchange(nullptr)) __atomic_store_n(&state->to_sample, 0, __ATOMIC_RELAXED);
+    }
+    unlock();
+  }
+  void forget() {  // in a forked child, which has none of them
+    for (std::atomic<ThreadState*>& entry : states_) entry.store(nullptr, std::memory_order_relaxed);
+    unlock();
+  }
+
+ private:
+  void unlock() { locked_.store(false, std::memory_order_release); }
+  void lock() {
+    while (locked_.exchange(true, std::memory_order_acquire)) sched_yield();
+  }
+  std::atomic<ThreadState*> states_[kRings] = {};
+  std::atomic<bool> locked_{false};
+};
 
 struct Process {
   Session session;  // changes only in connect() and after a fork
   SampleSet samples;
   std::atomic<std::uint32_t> generation{1};
-  std::atomic<int> connecting{0};  // 0 not yet, 1 one thread is at it, 2 done, 3 there is no collector
+  std::atomic<std::uint32_t> sessions{0};  // so far
+  char wish[256] = {};                     // of whoever attached
+  std::atomic<int> connecting{0};          // 0 not yet, 1 one thread is at it, 2 done, 3 there is no collector
   std::atomic<std::uint32_t> modules_known{0};
   std::atomic<std::uintptr_t> modules[512] = {};  // bases of the objects the collector knows of
   RuleCache rules;
+  Recorders recorders;
   pthread_key_t at_thread_end = 0;
   bool has_key = false;
   std::uint32_t first_log2_interval = 0;  // that a session begins with; 0 where nothing is sampled
@@ -49,6 +93,7 @@ constinit Process process;
 // What other libraries allocate and free later in the thread's end takes a ring anew.
 void give_ring_back(void*) {
   ThreadState& self = this_thread;
+  if (loaded_late()) process.recorders.leave(&self);
   if (self.chains != nullptr) munmap(self.chains, sizeof *self.chains);
   if (self.ring) self.ring.ring()->state.store(RingState::kLeft, std::memory_order_release);
   self = ThreadState{};
@@ -61,8 +106,9 @@ void after_fork_in_child() {
   process.connecting.store(process.connecting.load() == 3 ? 3 : 0);
   process.modules_known.store(0);
   process.generation.fetch_add(1);
+  if (loaded_late()) process.recorders.forget();
   ThreadState& self = this_thread;
-  self.ring = RingWriter{};
+  self.ring = RingWriter{};  // its memory has gone
   self.random ^= static_cast<std::uint64_t>(getpid()) << 32;
   if (self.to_sample != 0 && process.first_log2_interval != 0) {  // drawn at an interval that the parent has come to
     self.log2_interval = process.first_log2_interval;
@@ -90,7 +136,7 @@ constexpr os::PageEvents kPageEvents{page_taken, page_returned};
 // The heaps of this project tell of their pages to whoever asks.
 void observe_pages() {
   using Observe = void (*)(const os::PageEvents*);
-  if (auto* observe = reinterpret_cast<Observe>(dlsym(RTLD_NEXT, "heapyard_observe_pages"))) observe(&kPageEvents);
+  if (auto* observe = reinterpret_cast<Observe>(next_symbol("heapyard_observe_pages"))) observe(&kPageEvents);
 }
 
 void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
@@ -106,11 +152,13 @@ bool connected() {
   if (state == 3 || environ == nullptr) return false;
   if (state != 0 || !process.connecting.compare_exchange_strong(state, 1)) return false;  // another thread is at it
   const SettingUp setting_up;
-  process.session = connect_to_collector();
+  process.session = connect_to_collector(process.wish[0] != '\0' ? process.wish : secure_getenv("HEAPYARD_TRACE"));
   if (!process.session) {
     process.connecting.store(3);
+    give_calls_back();
     return false;
   }
+  process.sessions.fetch_add(1);
   static bool once = false;
   if (!once) {
     once = true;
@@ -153,6 +201,7 @@ bool take_ring(ThreadState& self) {
     while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
     }
     self.ring = RingWriter(ring, process.session.words(index), header.ring_bytes);
+    if (loaded_late()) process.recorders.enter(index, &self);
     return true;
   }
   return false;
@@ -180,6 +229,10 @@ bool ready(ThreadState& self) {
   if (self.generation == generation && self.ring) [[likely]]
     return true;
   const SettingUp setting_up;
+  if (const std::uint32_t session = process.sessions.load(); self.session != session) {
+    self.ring = RingWriter{};
+    self.session = session;
+  }
   if (self.chains == nullptr) {
     void* memory = mmap(nullptr, sizeof *self.chains, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
@@ -356,17 +409,19 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   if (!recording.held()) return;
   const int saved_errno = errno;
   if (!connected()) {
-    self.to_sample = 1 << 16;  // ask again after a while
+    self.to_sample = until_asked_again();
     errno = saved_errno;
     return;
   }
   Header& header = process.session.header();
   const Mode now = mode();
   if (now == Mode::kOff || (now == Mode::kPages && !page)) {
-    self.to_sample = std::uint64_t{1} << 60;
+    self.to_sample = until_asked_again();
+    if (now == Mode::kOff) give_calls_back();
     errno = saved_errno;
     return;
   }
+  if (!page) redirect_newcomers();
   const bool every = now == Mode::kExact || now == Mode::kPages;
   // The interval may have changed since the distance was drawn, and the sample stands for what it was then.
   const unsigned drawn = every ? 0 : self.log2_interval;
@@ -412,10 +467,31 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
 
 constinit std::atomic<std::atomic<std::uint16_t>*> free_filter{no_samples};
 
-// A heap's first pages are taken before anything is recorded.
+// A debugger that has loaded this library may take its malloc for the program's and call it. A heap's first pages are
+// taken before anything is recorded.
 [[gnu::constructor]] void begin() {
+  if (dlsym(RTLD_DEFAULT, "dlclose") != reinterpret_cast<void*>(&dlclose)) set_loaded_late();
   const char* wish = environ == nullptr ? nullptr : secure_getenv("HEAPYARD_TRACE");
   if (wish != nullptr && *wish == '0' + static_cast<int>(Mode::kPages)) connected();
+}
+
+AttachResult attach(const char* wish) {
+  if (process.session && mode() != Mode::kOff) {
+    const auto collector = static_cast<pid_t>(process.session.header().collector.load());
+    if (collector == 0 || kill(collector, 0) == 0 || errno != ESRCH) return AttachResult::kTracedAlready;
+    stop();
+  }
+  if (std::strlen(wish) >= sizeof process.wish) return AttachResult::kNobodyThere;
+  find_next_malloc();
+  std::strcpy(process.wish, wish);
+  if (process.connecting.load() == 2) forget_modules();  // of a session that has ended
+  process.connecting.store(0);
+  // A thread of a program that this library was preloaded into may be quicker.
+  while (!connected() && process.connecting.load() == 1) sched_yield();
+  if (process.connecting.load() != 2) return AttachResult::kNobodyThere;
+  process.recorders.begin_anew();
+  redirect_calls();
+  return AttachResult::kTraced;
 }
 
 void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }

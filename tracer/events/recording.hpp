@@ -32,6 +32,12 @@ void record_stay(void* block);  // the realloc failed
 void record_mark(const char* name);
 void forget_modules();  // some may have been unloaded
 
+enum class AttachResult { kTraced, kTracedAlready, kNobodyThere };
+
+// Begins a session in a process that runs already. `wish`: as HEAPYARD_TRACE (connection.hpp). What was allocated
+// before is not known.
+AttachResult attach(const char* wish);
+
 // Frees of the early blocks come the long way from now on.
 void watch_early_blocks();
 

@@ -25,6 +25,7 @@ struct ThreadState {
   Busy busy = Busy::kNo;
   bool gave_up = false;          // waited for room in the ring in vain; cleared once there is room
   std::uint32_t generation = 0;  // of the process and its modules, when the fields below were filled
+  std::uint32_t session = 0;     // that the ring is of
   std::uint64_t random = 0;
   RingWriter ring;
   std::uintptr_t stack_begin = 0, stack_end = 0;

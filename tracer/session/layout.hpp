@@ -11,8 +11,9 @@
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::size_t kPage = 4096;
+inline constexpr std::uint32_t kRings = 1024;  // threads at once
 
 enum class Mode : std::uint32_t {
   kOff,       // nothing is recorded any more: the collector has gone
@@ -53,8 +54,10 @@ struct Header {
   std::uint32_t ring_bytes;  // a power of two
   std::uint32_t buckets;     // of the set, a power of two
   std::uint32_t depth;       // frames of a chain at most
+  std::uint32_t attached;    // 1: the process ran before, with blocks that nobody recorded
   std::uint64_t start_stamp;
-  std::uint64_t start_nanoseconds;  // CLOCK_MONOTONIC at start_stamp
+  std::uint64_t start_nanoseconds;       // CLOCK_MONOTONIC at start_stamp
+  std::atomic<std::uint32_t> collector;  // its process
   std::atomic<Mode> mode;
   std::atomic<std::uint32_t> log2_interval;  // mean bytes between two samples
   std::atomic<std::uint32_t> highest_ring;   // rings ever used

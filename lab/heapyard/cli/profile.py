@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ..model.errors import UsageError
+from .options import Duration
 
 # name -> (module, help line)
 PARTS = {
@@ -43,6 +44,7 @@ class _ProfileGroup(click.Group):
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[OPTIONS] -- COMMAND [ARGUMENT]...")
+        formatter.write_usage(ctx.command_path, "[OPTIONS] --attach PID", prefix="       ")
         formatter.write_usage(ctx.command_path, f"[{'|'.join(PARTS)}] ...", prefix="       ")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -69,6 +71,9 @@ class _Size(click.ParamType):
               help="Sample by bytes; record every allocation and free; or record what the heap itself takes (our heaps).")
 @click.option("--interval", type=_Size(), default="64K", show_default=True, metavar="SIZE",
               help="Mean bytes between two samples; rounded up to a power of two.")
+@click.option("--attach", type=click.IntRange(1), metavar="PID",
+              help="Trace a process that runs already; Ctrl-C ends the tracing, not the process.")
+@click.option("--for", "seconds", type=Duration(), metavar="TIME", help="With --attach: how long, as in 30s or 5m.")
 @click.option("--allocator", metavar="NAME", help="Run the command under this allocator of the catalog.")
 @click.option("--depth", type=click.IntRange(1, 256), default=128, show_default=True, metavar="N",
               help="Frames of a call chain at most.")
@@ -79,29 +84,41 @@ class _Size(click.ParamType):
 @click.option("--json", "json_", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
 def command(
-    ctx: click.Context, mode: str, interval: int, allocator: str | None, depth: int, limit: int, never_step: bool,
-    file: Path | None, no_html: bool, json_: bool,
+    ctx: click.Context, mode: str, interval: int, attach: int | None, seconds: float | None, allocator: str | None, depth: int,
+    limit: int, never_step: bool, file: Path | None, no_html: bool, json_: bool,
 ) -> int:
     """Memory of every call chain over time, of any program under any allocator.
 
     Every process that the command starts is traced, each into a file of its own. The trace of a program that crashes
-    or is killed is complete.
+    or is killed is complete. A process that runs already is traced from the moment of --attach.
 
     \b
     Examples:
       heapyard profile -- ./server --selftest
       heapyard profile --mode exact -- jq . data.json
+      heapyard profile --attach 4711 --for 5m
       heapyard profile show --top 20
     """
     if ctx.invoked_subcommand is not None:
         return 0
     words = ctx.meta["command"]
-    if not words:
+    if not words and attach is None:
         raise UsageError("say what to profile", remedy="The command goes after --, as in: heapyard profile -- ./prog")
+    if words and attach is not None:
+        raise UsageError("give either --attach or a command")
+    if attach is None and seconds is not None:
+        raise UsageError("--for says how long to stay attached", remedy="It goes with --attach PID.")
+    if attach is not None and allocator is not None:
+        raise UsageError("a process that runs already has its allocator", remedy="Leave out --allocator.")
     if limit < 1 << 16:
         raise UsageError("--limit must be at least 64K")
     if not 2 <= interval <= 1 << 40:
         raise UsageError("--interval must be between 2 bytes and 1024 GiB")
-    from .profile_run import profile
+    from ..profile.tracing import Plan
+    from .profile_run import Telling, attached, profiled
 
-    return profile(words, mode, 1 << (interval - 1).bit_length(), allocator, depth, limit, never_step, file, no_html, json_)
+    plan = Plan(words or (), mode, 1 << (interval - 1).bit_length(), depth, limit, never_step)
+    telling = Telling(file, no_html, json_)
+    if attach is not None:
+        return attached(attach, seconds, plan, telling)
+    return profiled(plan, allocator, telling)

@@ -1,46 +1,92 @@
-"""Runs a command under the tracer and shows what came of it."""
+"""Runs a command under the tracer, or attaches to a process, and shows what came of it."""
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
-from collections.abc import Sequence
+import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..model.errors import HeapyardError, UsageError
+from ..model.units import format_duration
 from .consoles import answers, remark
 
+if TYPE_CHECKING:
+    from ..profile.tracing import Plan, Traced
 
-def profile(
-    words: Sequence[str], mode: str, interval: int, allocator: str | None, depth: int, limit: int, never_step: bool,
-    file: Path | None, no_html: bool, json_: bool,
-) -> int:
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What is wanted of a profile: a copy of its trace, no page, a summary as JSON."""
+
+    file: Path | None
+    no_html: bool
+    json: bool
+
+
+def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     """The whole of `heapyard profile -- COMMAND`; the command's own exit code."""
+    from ..profile.tracing import new_folder, trace
+
+    library, env = _allocator(allocator)
+    if plan.mode == "pages":
+        _observable(library)
+    name = plan.command[0]
+    traced = trace(dataclasses.replace(plan, library=library, env=env), new_folder(name), _still_running)
+    if not traced.traces:
+        raise HeapyardError(
+            f"{name} was not traced", remedy="A static or set-user-ID program cannot be: no library can be loaded into it."
+        )
+    _tell(traced, telling)
+    if traced.exit_code != 0:
+        remark(f"{name} ended with exit code {traced.exit_code}")
+    return traced.exit_code
+
+
+def attached(pid: int, seconds: float | None, plan: Plan, telling: Telling) -> int:
+    """The whole of `heapyard profile --attach PID`."""
+    from ..profile.attaching import attach, check, observable_heap
+    from ..profile.tracing import new_folder
+
+    program = Path(check(pid)).name
+    if plan.mode == "pages" and observable_heap(pid) is None:
+        raise UsageError(f"process {pid} ({program}) does not run on a heap that tells of its pages")
+    limit = f" of {format_duration(seconds)}" if seconds is not None else ""
+    on_terminal = sys.stderr.isatty()
+    remark(f"attaching to process {pid} ({program}); Ctrl-C ends the tracing, not the process")
+
+    def tick(elapsed: float) -> None:
+        if on_terminal:
+            print(f"\rheapyard: traced for {format_duration(elapsed)}{limit} ", end="", file=sys.stderr, flush=True)
+
+    traced = attach(pid, plan, new_folder(program), seconds, tick)
+    if on_terminal:
+        print(file=sys.stderr)
+    if not traced.traces:
+        raise HeapyardError(f"process {pid} ({program}) left no trace")
+    _tell(traced, telling)
+    return 0
+
+
+def _tell(traced: Traced, telling: Telling) -> None:
     from ..profile.chains import Naming
     from ..profile.chunks import append_symbols
     from ..profile.library import main_trace
     from ..profile.symbols import frames_of, symbols_to_store
     from ..profile.terminal import show
     from ..profile.trace import load_trace
-    from ..profile.tracing import Plan, new_folder, trace
 
-    library, env = _allocator(allocator)
-    if mode == "pages":
-        _observable(library)
-    plan = Plan(words, mode, interval, depth, limit, never_step, library, env)
-    traced = trace(plan, new_folder(words[0]), _still_running)
-    if not traced.traces:
-        raise HeapyardError(
-            f"{words[0]} was not traced", remedy="A static or set-user-ID program cannot be: no library can be loaded into it."
-        )
     main = main_trace(list(traced.traces))
     loaded = load_trace(main)
     append_symbols(main, symbols_to_store(loaded))
     loaded = load_trace(main)
-    if file is not None:
-        shutil.copyfile(main, file)
-    if json_:
+    if telling.file is not None:
+        shutil.copyfile(main, telling.file)
+    if telling.json:
         from ..profile.summary_json import summary
 
         click.echo(summary(loaded, Naming(loaded, frames_of(loaded))))
@@ -48,14 +94,11 @@ def profile(
         show(answers(), loaded, Naming(loaded, frames_of(loaded)))
         if len(traced.traces) > 1:
             remark(f"{len(traced.traces)} processes were traced, this is the largest; heapyard profile show --all lists them")
-    if not no_html:
+    if not telling.no_html:
         from ..profile.page import write_profile_page
 
         remark(f"page: {write_profile_page(main.with_suffix('.html'), loaded)}")
-    remark(f"trace: {file or main}")
-    if traced.exit_code != 0:
-        remark(f"{words[0]} ended with exit code {traced.exit_code}")
-    return traced.exit_code
+    remark(f"trace: {telling.file or main}")
 
 
 def _still_running() -> None:

@@ -49,6 +49,10 @@ def show(console: Console, trace: Trace, naming: Naming, top: int = 10) -> None:
 def warnings(trace: Trace) -> list[str]:
     """What a reader must know before believing a number."""
     found = []
+    if trace.meta.get("attached"):
+        found.append("Attached while it ran: what it had allocated before is not in the profile.")
+        if trace.meta["allocator"] == trace.meta["program"]:
+            found.append("malloc is part of the program itself: only calls from its libraries were seen.")
     if not trace.finished:
         found.append("The collector was killed: this is what it had written until then, without the composition of the end.")
     for step in trace.snapshots:

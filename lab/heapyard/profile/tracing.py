@@ -45,7 +45,10 @@ class Traced:
 
 
 class Collector:
-    """The collector process while it runs; `environment` is what a program needs to be traced by it."""
+    """The collector process while it runs; `environment` is what a program needs to be traced by it.
+
+    `library` and `wish` are what a running process is given instead (attaching.py).
+    """
 
     def __init__(self, folder: Path, plan: Plan):
         if platform.machine() != "x86_64":
@@ -72,10 +75,9 @@ class Collector:
             raise HeapyardError("the collector did not start")
         preload = [str(library), *([str(plan.library)] if plan.library else [])]
         before = (plan.env or os.environ).get("LD_PRELOAD")
-        self.environment = {
-            "LD_PRELOAD": ":".join([*preload, *([before] if before else [])]),
-            "HEAPYARD_TRACE": f"{MODES[plan.mode]}:{plan.interval.bit_length() - 1}:{plan.depth}:{socket}",
-        }
+        self.library = library
+        self.wish = f"{MODES[plan.mode]}:{plan.interval.bit_length() - 1}:{plan.depth}:{socket}"
+        self.environment = {"LD_PRELOAD": ":".join([*preload, *([before] if before else [])]), "HEAPYARD_TRACE": self.wish}
 
     @property
     def pid(self) -> int:

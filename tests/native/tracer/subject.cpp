@@ -71,6 +71,47 @@ int spin_a_while() {
   return 0;
 }
 
+// Does what standard input says, line by line, while threads of its own allocate: "keep" 10 blocks more, "drop" those
+// that it began with, "load" a library that then allocates, "fork" a child that does.
+int serve(const char* library) {
+  std::vector<std::thread> threads;
+  for (int index = 0; index < 2; ++index) threads.emplace_back(churn);
+  std::vector<void*> first, kept;
+  for (int index = 0; index < 10; ++index) first.push_back(kept_by_parent(1'000'000));
+  std::puts("serving");
+  std::fflush(stdout);
+  char line[100];
+  int failed = 0;
+  while (std::fgets(line, sizeof line, stdin) != nullptr) {
+    const std::string word(line, std::strcspn(line, "\n"));
+    if (word == "keep") {
+      for (int index = 0; index < 10; ++index) kept.push_back(kept_by_signal(1'000'000));
+    } else if (word == "drop") {
+      for (void* block : first) std::free(block);
+      first.clear();
+    } else if (word == "load") {
+      void* handle = dlopen(library, RTLD_NOW);
+      if (handle == nullptr) return 1;
+      using Allocate = void* (*)(std::size_t);
+      auto* allocate = reinterpret_cast<Allocate>(dlsym(handle, "plugin_allocates"));
+      usleep(100'000);
+      for (int index = 0; index < 10; ++index) kept.push_back(allocate(1'000'000));
+    } else if (word == "fork") {
+      const pid_t child = fork();
+      if (child == 0) _exit(kept_by_child(1'000'000) == nullptr);
+      int status = 0;
+      if (waitpid(child, &status, 0) != child || status != 0) ++failed;
+    }
+    std::puts(word.c_str());
+    std::fflush(stdout);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  for (void* block : first) std::free(block);
+  for (void* block : kept) std::free(block);
+  return failed;
+}
+
 // Forks while other threads allocate; children allocate, free what they inherited, and exit or execute something else.
 int forks() {
   std::vector<std::thread> threads;
@@ -179,6 +220,7 @@ int main(int count, char** arguments) {
   int failed = 2;
   if (mode == "spin") failed = spin();
   if (mode == "spin-a-while") failed = spin_a_while();
+  if (mode == "serve" && count > 2) failed = serve(arguments[2]);
   if (mode == "forks") failed = forks();
   if (mode == "loads" && count > 2) failed = loads(arguments[2]);
   if (mode == "signals") failed = signals();

@@ -1,0 +1,201 @@
+"""Tracing processes that run already: exact from then on, and they go on unharmed, also after it has ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from profiled import functions_at_end, nothing_is_left, program
+
+from heapyard.catalog.allocators import installed_allocators
+from heapyard.model.errors import UsageError
+from heapyard.profile.attaching import attach, check
+from heapyard.profile.trace import Trace, load_trace
+from heapyard.profile.tracing import Collector, Plan
+
+pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="attaching works through gdb")
+MB = 1_000_000
+
+
+class Server:
+    """`subject serve`, which does what it is told while two threads of it allocate."""
+
+    def __init__(self, allocator: str = "glibc"):
+        libraries = {a.name: a for a in installed_allocators()}
+        env = {**os.environ}
+        if libraries[allocator].library is not None:
+            env = {**env, **libraries[allocator].env, "LD_PRELOAD": str(libraries[allocator].library)}
+        self.process = subprocess.Popen([program("subject"), "serve", program("libplugin.so")], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, env=env)
+        self.answer("serving")
+
+    def answer(self, word: str) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == f"{word}\n"
+
+    def do(self, *words: str) -> None:
+        assert self.process.stdin is not None
+        for word in words:
+            self.process.stdin.write(f"{word}\n")
+            self.process.stdin.flush()
+            self.answer(word)
+
+    def end(self) -> None:
+        out, _ = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0 and out.endswith("done\n")
+
+
+@contextmanager
+def serving(allocator: str = "glibc") -> Iterator[Server]:
+    server = Server(allocator)
+    try:
+        yield server
+        server.end()
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+def watched(server: Server, folder: Path, *words: str, **plan: object) -> list[Trace]:
+    """The server's traces while it does `words`, after which it is left alone again."""
+    told: list[BaseException] = []
+    began, done = threading.Event(), threading.Event()
+
+    def tell() -> None:
+        began.wait(60)
+        try:
+            server.do(*words)
+        except BaseException as error:
+            told.append(error)
+        done.set()
+
+    class Done(KeyboardInterrupt):
+        pass
+
+    def tick(elapsed: float) -> None:
+        began.set()
+        if done.is_set():
+            raise Done
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    try:
+        traced = attach(server.process.pid, Plan([], **plan), folder, 60, tick)  # type: ignore[arg-type]
+    finally:
+        began.set()
+        teller.join()
+    assert not told, told
+    return [load_trace(path) for path in traced.traces]
+
+
+@pytest.mark.parametrize("allocator", ["glibc", "jemalloc", "mimalloc", "scalloc"])
+def test_exact_from_then_on(tmp_path: Path, allocator: str):
+    with serving(allocator) as server:
+        [trace] = watched(server, tmp_path, "keep", "drop", "load", mode="exact", never_step=True)
+    assert trace.meta["attached"] and trace.end["how"] == "tracing stopped"
+    owned = functions_at_end(trace)
+    kept = sum(size for name, size in owned.items() if "kept_by_signal" in name)
+    assert kept == 10 * MB
+    assert owned["plugin_allocates"] == 10 * MB  # of a library that was loaded meanwhile
+    assert 0 < owned["churn"] < 30 * MB
+    assert nothing_is_left() == []
+
+
+def test_again_and_again(tmp_path: Path):
+    """At any moment of threads that do nothing but allocate; what an earlier session knew does not matter to the next."""
+    with serving() as server:
+        for turn in range(12):
+            mode = "exact" if turn % 2 else "sampled"
+            [trace] = watched(server, tmp_path / str(turn), "keep", mode=mode, never_step=True)
+            assert trace.end["events"] > 100
+            assert "churn" in functions_at_end(trace), turn
+            if mode == "exact":
+                assert functions_at_end(trace)["kept_by_signal"] == 10 * MB
+    assert nothing_is_left() == []
+
+
+def test_children_forked_later_are_traced(tmp_path: Path):
+    with serving() as server:
+        parent, child = sorted(watched(server, tmp_path, "fork", mode="exact"), key=lambda t: t.meta["pid"])
+    assert child.meta["parent"] == parent.meta["pid"]
+    mine = sum(size for name, size in functions_at_end(child).items() if "kept_by_child" in name)
+    assert mine == MB
+
+
+def test_pages_of_a_heap_that_tells(tmp_path: Path):
+    with serving("bfm") as server:
+        [trace] = watched(server, tmp_path, "keep", mode="pages")
+    kept = sum(size for name, size in functions_at_end(trace).items() if "kept_by_signal" in name)
+    assert 10 * MB <= kept < 11 * MB
+
+
+def test_a_killed_collector_leaves_the_process_alone(tmp_path: Path):
+    from heapyard.profile.attaching import _load
+
+    with serving() as server:
+        collector = Collector(tmp_path, Plan([], mode="exact"))
+        _load(server.process.pid, "subject", collector)
+        os.kill(collector.pid, 9)
+        collector.close()
+        server.do("keep", "drop", "keep")
+        [trace] = watched(server, tmp_path / "again", "keep", mode="sampled")  # and it can be attached to again
+        assert trace.end["events"] > 0
+
+
+def test_a_real_program(tmp_path: Path):
+    """CPython, while it waits in read()."""
+    script = "import sys\nk = []\nfor _ in sys.stdin: k.append(bytes(3000000)); print(1, flush=True)"
+    child = subprocess.Popen(["/usr/bin/python3", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdin is not None and child.stdout is not None
+    time.sleep(0.3)
+
+    def feed() -> None:
+        time.sleep(3)
+        for _ in range(5):
+            assert child.stdin is not None and child.stdout is not None
+            child.stdin.write("x\n")
+            child.stdin.flush()
+            child.stdout.readline()
+        child.stdin.close()
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    traced = attach(child.pid, Plan([], mode="exact"), tmp_path, 60)  # until it ends
+    feeder.join()
+    assert child.wait() == 0
+    [trace] = [load_trace(path) for path in traced.traces]
+    assert trace.end["how"] == "ended" and 15_000_000 <= trace.peak_bytes < 16_000_000
+
+
+def test_what_cannot_be_attached_to(tmp_path: Path):
+    with pytest.raises(UsageError, match="there is no process"):
+        check(4_000_000)
+    with pytest.raises(UsageError, match="runs no program"):
+        check(2)
+    with serving() as server:
+        collector = Collector(tmp_path / "static", Plan([]))
+        with pytest.raises(UsageError, match="static program"):
+            attach(collector.pid, Plan([]), tmp_path, 1)
+        from heapyard.profile.attaching import _load
+
+        _load(server.process.pid, "subject", collector)
+        with pytest.raises(UsageError, match="traced already"):
+            attach(server.process.pid, Plan([]), tmp_path, 1)
+        collector.stop()
+
+
+def test_as_a_user_would(tmp_path: Path):
+    with serving() as server:
+        done = subprocess.run([sys.executable, "-m", "heapyard", "profile", "--attach", str(server.process.pid), "--for", "1s",
+                               "-o", str(tmp_path / "it.hytrace")], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Attached while it ran" in done.stdout and "churn" in done.stdout
+    assert "page: " in done.stderr and (tmp_path / "it.hytrace").exists()
