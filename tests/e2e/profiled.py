@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from heapyard.execute.collector import Plan
 from heapyard.model import places
 from heapyard.profile.chains import Naming
 from heapyard.profile.symbols import frames_of
 from heapyard.profile.trace import Snapshot, Trace, load_trace
-from heapyard.profile.tracing import Plan, Traced, trace
+from heapyard.profile.tracing import Traced, trace
 
 Key = tuple[int, int, int, int]  # first<A>, second<B>, third<C>, depth of recursion
 Truth = dict[str, dict[Key, tuple[int, int]]]  # probe -> chain -> (bytes, blocks)

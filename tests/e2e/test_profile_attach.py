@@ -19,7 +19,7 @@ from heapyard.catalog.allocators import installed_allocators
 from heapyard.model.errors import UsageError
 from heapyard.profile.attaching import attach, check
 from heapyard.profile.trace import Trace, load_trace
-from heapyard.profile.tracing import Collector, Plan
+from heapyard.execute.collector import Collector, Plan
 
 pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="attaching works through gdb")
 MB = 1_000_000

@@ -18,7 +18,7 @@ from profiled import program
 from scipy import stats
 
 from heapyard.catalog.allocators import installed_allocators
-from heapyard.profile.tracing import Collector, Plan
+from heapyard.execute.collector import Collector, Plan
 
 pytestmark = pytest.mark.on_request
 ROUNDS = int(os.environ.get("HEAPYARD_ROUNDS", "8"))

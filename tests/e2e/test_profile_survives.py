@@ -15,7 +15,7 @@ from profiled import functions_at_end, nothing_is_left, only, program, traced
 from heapyard.model.errors import UsageError
 from heapyard.profile.chunks import chunks_of
 from heapyard.profile.trace import load_trace
-from heapyard.profile.tracing import Collector, Plan
+from heapyard.execute.collector import Collector, Plan
 
 KILLS = 50
 

@@ -16,7 +16,7 @@ from scipy import stats
 from heapyard.catalog.allocators import installed_allocators
 from heapyard.profile.chains import half_width, owners
 from heapyard.profile.trace import load_trace
-from heapyard.profile.tracing import Collector, Plan
+from heapyard.execute.collector import Collector, Plan
 
 EXACT = [a for a in installed_allocators() if a.name in ("jemalloc", "mimalloc", "tcmalloc", "bfm", "scalloc")]
 

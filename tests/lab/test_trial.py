@@ -236,6 +236,20 @@ def test_options_factors_and_padding_reach_the_program(tmp_path: Path) -> None:
     assert "HEAPYARD" not in outcome.command_line and "COLOUR='blue and green'" in outcome.command_line
 
 
+@pytest.mark.parametrize("level, name", [("sampled", "glibc"), ("exact", "scalloc"), ("pages", "bfm"), ("exact", "bfm")])
+def test_a_traced_treatment_is_served_by_its_allocator_and_leaves_a_trace(tmp_path: Path, level: str, name: str) -> None:
+    [allocator] = find_allocators([name])
+    what = program(str(places.native("mallocs")), "20000", "0")
+    traced = trial(tmp_path, what, allocator, levels={"tracer": level})
+    plain = trial(tmp_path, what, allocator, levels={"tracer": "off"})
+    assert traced.status == plain.status == "ok", traced.reason
+    assert traced.provider == plain.provider and (name == "glibc" or Path(plain.provider) == allocator.library)
+    assert traced.metrics["trace_bytes"] > 100 and traced.metrics["collector_rss"] > 1 << 20
+    assert "trace_bytes" not in plain.metrics
+    left = subprocess.run(["pgrep", "heapyard-collec"], capture_output=True, text=True).stdout.split()
+    assert not any(tmp_path.name in Path(f"/proc/{pid}/cmdline").read_text() for pid in left)
+
+
 def test_a_checkout_may_lie_in_a_folder_with_blanks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LD_PRELOAD knows no way to quote them: the witness, and with it every proof, would be lost."""
     state = tmp_path / "my state: new"

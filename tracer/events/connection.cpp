@@ -86,6 +86,7 @@ Session connect_to_collector(const char* text) {
       header.rings = rings;
       header.ring_bytes = ring_bytes;
       header.buckets = buckets;
+      header.buckets_used.store(kFirstBuckets);
       header.depth = wish.depth;
       header.attached = loaded_late();
       header.mode.store(wish.mode);

@@ -42,7 +42,10 @@ class RuleCache {
 
   // Objects may have gone.
   void forget() {
-    for (auto& entry : entries_) entry.store(0, std::memory_order_relaxed);
+    for (auto& entry : entries_) {
+      if (entry.load(std::memory_order_relaxed) != 0)
+        entry.store(0, std::memory_order_relaxed);  // untouched pages stay so
+    }
   }
 
  private:

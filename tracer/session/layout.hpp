@@ -51,10 +51,11 @@ struct Header {
   std::uint32_t version;
   std::uint32_t pid, parent;
   std::uint32_t rings;
-  std::uint32_t ring_bytes;  // a power of two
-  std::uint32_t buckets;     // of the set, a power of two
-  std::uint32_t depth;       // frames of a chain at most
-  std::uint32_t attached;    // 1: the process ran before, with blocks that nobody recorded
+  std::uint32_t ring_bytes;                 // a power of two
+  std::uint32_t buckets;                    // of the set at most, a power of two
+  std::atomic<std::uint32_t> buckets_used;  // as many as have been needed so far, a power of two
+  std::uint32_t depth;                      // frames of a chain at most
+  std::uint32_t attached;                   // 1: the process ran before, with blocks that nobody recorded
   std::uint64_t start_stamp;
   std::uint64_t start_nanoseconds;       // CLOCK_MONOTONIC at start_stamp
   std::atomic<std::uint32_t> collector;  // its process
@@ -75,6 +76,7 @@ struct Header {
 inline constexpr std::size_t kPageFilter = 1u << 16;
 inline constexpr std::size_t filter_place(std::uintptr_t address) { return (address >> 12) & (kPageFilter - 1); }
 
+inline constexpr std::uint32_t kFirstBuckets = 1u << 10;  // 64 KiB
 struct alignas(64) Bucket {
   std::atomic<std::uint64_t> address[8];
 };

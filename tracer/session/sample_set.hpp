@@ -1,12 +1,15 @@
 // Which blocks are sampled: a set of addresses that a free can ask without a lock.
 //
-// Idea: two buckets of one cache line per address (cuckoo hashing's choice of two, Azar et al. 1999), no displacement:
-// nothing moves, so a look-up is two lines at most and an erase one store. A filter by page before it answers nearly
-// every question with one load. Cost: O(1). Threads: an address is inserted and erased by whoever owns the block, so
-// two threads never meet at one; slots are taken by compare-and-swap. Full buckets refuse: the caller counts it. The
-// collector knows of a block's end later than its owner: it erases by a tag of the allocation's stamp as well, so that
-// it does not take out whoever has got the same address since.
+// Idea: two buckets of one cache line per address, the emptier one of them (Azar et al. 1999), no displacement: nothing
+// moves. When both are full, twice as many buckets are used from then on, so that few samples touch little
+// memory; who is looked for may be where he was put before, so a look-up is two lines per doubling. A filter by page
+// before it answers nearly every question with one load. Cost: O(1). Threads: an address is inserted and erased by
+// whoever owns the block, so two threads never meet at one; slots are taken by compare-and-swap. Full buckets refuse:
+// the caller counts it. The collector knows of a block's end later than its owner: it erases by a tag of the
+// allocation's stamp as well, so that it does not take out whoever has got the same address since.
 #pragma once
+
+#include <utility>
 
 #include "tracer/session/layout.hpp"
 #include "tracer/session/ring.hpp"
@@ -17,7 +20,10 @@ class SampleSet {
  public:
   SampleSet() = default;
   explicit SampleSet(const Session& session)
-      : filter_(session.filter()), buckets_(session.set()), mask_(session.header().buckets - 1) {}
+      : filter_(session.filter()),
+        buckets_(session.set()),
+        used_(&session.header().buckets_used),
+        most_(session.header().buckets) {}
 
   // Whether `address` may be in the set: false is certain.
   bool maybe(std::uintptr_t address) const {
@@ -27,17 +33,16 @@ class SampleSet {
   // `allocated`: the stamp of its allocation.
   bool insert(std::uintptr_t address, std::uint64_t allocated) {
     const std::uint64_t hash = mix(address);
-    for (const std::uint64_t choice : {hash, hash >> 32}) {
-      for (auto& slot : buckets_[choice & mask_].address) {
-        std::uint64_t empty = 0;
-        if (slot.load(std::memory_order_relaxed) == 0 &&
-            slot.compare_exchange_strong(empty, tagged(address, allocated), std::memory_order_relaxed)) {
-          filter_[filter_place(address)].fetch_add(1, std::memory_order_relaxed);
-          return true;
-        }
-      }
+    for (;;) {
+      std::uint32_t used = used_->load(std::memory_order_relaxed);
+      Bucket* one = choice(hash, used, 0);
+      Bucket* other = choice(hash, used, 1);
+      if (room_in(*one) < room_in(*other)) std::swap(one, other);
+      if (put(*one, address, allocated) || put(*other, address, allocated)) return true;
+      if (used == most_)
+        return put(*choice(hash, used, 2), address, allocated) || put(*choice(hash, used, 3), address, allocated);
+      used_->compare_exchange_strong(used, used * 2, std::memory_order_relaxed);
     }
-    return false;
   }
 
   // Whether `address` was in the set. By its owner.
@@ -53,18 +58,40 @@ class SampleSet {
   template <class Matches>
   bool erase_if(std::uintptr_t address, Matches matches) {
     const std::uint64_t hash = mix(address);
-    for (const std::uint64_t choice : {hash, hash >> 32}) {
-      for (auto& slot : buckets_[choice & mask_].address) {
-        std::uint64_t word = slot.load(std::memory_order_relaxed);
-        if (matches(word) && slot.compare_exchange_strong(word, 0, std::memory_order_relaxed)) {
-          filter_[filter_place(address)].fetch_sub(1, std::memory_order_relaxed);
-          return true;
+    for (std::uint32_t used = used_->load(std::memory_order_relaxed);; used /= 2) {
+      for (unsigned number = 0; number < (used == most_ ? 4 : 2); ++number) {
+        for (auto& slot : choice(hash, used, number)->address) {
+          std::uint64_t word = slot.load(std::memory_order_relaxed);
+          if (matches(word) && slot.compare_exchange_strong(word, 0, std::memory_order_relaxed)) {
+            filter_[filter_place(address)].fetch_sub(1, std::memory_order_relaxed);
+            return true;
+          }
         }
+      }
+      if (used <= kFirstBuckets) return false;
+    }
+  }
+
+  // Two while it can grow, and two more once it cannot.
+  Bucket* choice(std::uint64_t hash, std::uint32_t used, unsigned number) const {
+    return &buckets_[hash >> 16 * number & (used - 1)];
+  }
+  bool put(Bucket& bucket, std::uintptr_t address, std::uint64_t allocated) {
+    for (auto& slot : bucket.address) {
+      std::uint64_t empty = 0;
+      if (slot.load(std::memory_order_relaxed) == 0 &&
+          slot.compare_exchange_strong(empty, tagged(address, allocated), std::memory_order_relaxed)) {
+        filter_[filter_place(address)].fetch_add(1, std::memory_order_relaxed);
+        return true;
       }
     }
     return false;
   }
-
+  static int room_in(const Bucket& bucket) {
+    int empty = 0;
+    for (const auto& slot : bucket.address) empty += slot.load(std::memory_order_relaxed) == 0;
+    return empty;
+  }
   static std::uint64_t tagged(std::uintptr_t address, std::uint64_t allocated) {
     return (address & kAddressBits) | (allocated * 0x9e3779b97f4a7c15u & ~kAddressBits);
   }
@@ -76,7 +103,8 @@ class SampleSet {
 
   std::atomic<std::uint16_t>* filter_ = nullptr;
   Bucket* buckets_ = nullptr;
-  std::uint64_t mask_ = 0;
+  std::atomic<std::uint32_t>* used_ = nullptr;
+  std::uint32_t most_ = 0;
 };
 
 }  // namespace heapyard::tracer

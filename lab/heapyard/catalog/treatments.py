@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from ..model.allocator import Allocator
 from ..model.errors import UsageError
 from ..model.experiment import CONTROL_SUFFIX, Treatment
+from .elf import exported
 
 THP_LEVELS = ("default", "never")
-TREATMENT_FACTORS = ("thp", "cpus")  # and env.NAME
+TRACER_LEVELS = ("off", "sampled", "exact", "pages")
+TREATMENT_FACTORS = ("thp", "cpus", "tracer")  # and env.NAME
 _ENV = "env."
 
 
@@ -35,6 +37,10 @@ def cross(
         )
     for factor, levels in factors.items():
         check_levels(factor, levels)
+    if "pages" in factors.get("tracer", ()):
+        mute = [a.name for a in allocators if a.library is None or not exported(a.library, ["heapyard_observe_pages"])]
+        if mute:
+            raise UsageError(f"level 'pages' of tracer needs a heap that tells of its pages, which {mute[0]} does not")
     every = [*((a.name, a, ()) for a in allocators), *((name, *what) for name, what in own.items())]
     treatments = [
         Treatment(_label(name, levels, factors), allocator, levels, arguments=arguments)
@@ -56,11 +62,15 @@ def check_levels(factor: str, levels: Sequence[str]) -> None:
         wrong = [level for level in levels if level not in THP_LEVELS]
         if wrong:
             raise UsageError(f"'{wrong[0]}' is not a level of thp; the levels are {' and '.join(THP_LEVELS)}")
+    elif factor == "tracer":
+        wrong = [level for level in levels if level not in TRACER_LEVELS]
+        if wrong:
+            raise UsageError(f"'{wrong[0]}' is not a level of tracer; the levels are {', '.join(TRACER_LEVELS)}")
     elif factor == "cpus":
         for level in levels:
             parse_cpus(level)
     elif not (factor.startswith(_ENV) and len(factor) > len(_ENV) and "=" not in factor):
-        raise UsageError(f"there is no factor '{factor}'; the factors are thp, cpus and env.NAME")
+        raise UsageError(f"there is no factor '{factor}'; the factors are thp, cpus, tracer and env.NAME")
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:

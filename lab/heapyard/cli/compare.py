@@ -45,6 +45,7 @@ class _WithCommand(click.Command):
 @click.option("--timeout", type=Duration(), help="Longest a trial may take (default: 20 times the first launch).")
 @click.option("--pin", type=Cpus(), help="Run every trial on these CPUs, such as 0,1.")
 @click.option("--thp", metavar="LEVEL,...", help="Transparent huge pages: default, never, or both as a factor.")
+@click.option("--tracer", metavar="LEVEL,...", help="The heap profiler as a factor: off, sampled, exact, pages.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders (default: fresh, stored).")
 @click.option("--count-syscalls", is_flag=True, help="Count mmap, munmap, madvise and brk in separate launches.")
 @click.option("--count-instructions", is_flag=True, help="Count instructions.")
@@ -119,7 +120,7 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
         allocators=allocators,
         baseline=options["baseline"],
         settings={name: value for name, value in given.items() if value is not None},
-        factors={"thp": split_list([options["thp"]])} if options["thp"] is not None else {},
+        factors={name: split_list([options[name]]) for name in ("thp", "tracer") if options[name] is not None},
         commands=_own_command(own, output, options),
         libraries=libraries,
     )

@@ -114,7 +114,7 @@ def command(
         raise UsageError("--limit must be at least 64K")
     if not 2 <= interval <= 1 << 40:
         raise UsageError("--interval must be between 2 bytes and 1024 GiB")
-    from ..profile.tracing import Plan
+    from ..execute.collector import Plan
     from .profile_run import Telling, attached, profiled
 
     plan = Plan(words or (), mode, 1 << (interval - 1).bit_length(), depth, limit, never_step)

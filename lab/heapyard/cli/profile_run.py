@@ -16,7 +16,8 @@ from ..model.units import format_duration
 from .consoles import answers, remark
 
 if TYPE_CHECKING:
-    from ..profile.tracing import Plan, Traced
+    from ..execute.collector import Plan
+    from ..profile.tracing import Traced
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..model.experiment import Settings, Treatment, TrialOutcome
 from ..model.program import RESULT_FILE, Program
+from .collector import Collector, Plan
 from .guards import judge, read_guards
 from .launcher import Launch, Running, pasteable
 from .library_identity import replaced
@@ -43,14 +44,19 @@ def run_trial(
     the program.
     """
     scene = set_scene(folder, program)
-    launch = prepare_launch(program, treatment, settings, scene, pad=pad)
-    before = read_guards()
-    with Running(launch) as running:
-        client = serve(program, running, scene, settings, stop) if program.server else None
-        if client is None or not client.failed:
-            running.wait(stop=stop)
-    found, complaint = running.result()
-    after = read_guards()
+    level = treatment.levels.get("tracer", "off")
+    collector = Collector(scene.lab / "traces", Plan(program.command, mode=level)) if level != "off" else None
+    try:
+        launch = prepare_launch(program, treatment, settings, scene, pad=pad, collector=collector)
+        before = read_guards()
+        with Running(launch) as running:
+            client = serve(program, running, scene, settings, stop) if program.server else None
+            if client is None or not client.failed:
+                running.wait(stop=stop)
+        found, complaint = running.result()
+        after = read_guards()
+    finally:
+        traced = _close(collector, scene) if collector else {}
 
     own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0)
     readings, tripped = judge(before, after, own_cpu)
@@ -87,7 +93,7 @@ def run_trial(
     if not kind and program.answer.output == "same" and answer != program.answer.digest:
         kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
     wall = client.wall if client else None
-    metrics = measures(found, wall, {t.pid for t in testimonies}) if found.get("status") == "exited" else {}
+    metrics = measures(found, wall, {t.pid for t in testimonies}) | traced if found.get("status") == "exited" else {}
     series = [(s[0], int(s[1]), int(s[2])) for s in found.get("samples", [])]
     if kind:
         failed = {"status": "failed", "failure": kind, "reason": reason}
@@ -98,13 +104,23 @@ def run_trial(
     return replace(base, metrics=metrics, series=series, answer=answer)
 
 
-def prepare_launch(program: Program, treatment: Treatment, settings: Settings, scene: Scene, *, pad: int) -> Launch:
+def _close(collector: Collector, scene: Scene) -> dict[str, float]:
+    """Its own memory, and the bytes it has written once it has ended."""
+    memory = collector.memory()
+    collector.stop()  # the program's tree has ended, and what it wrote is read
+    sizes = [path.stat().st_size for path in (scene.lab / "traces").glob("*.hytrace")]
+    return {"trace_bytes": float(sum(sizes)), "collector_rss": float(memory)}
+
+
+def prepare_launch(
+    program: Program, treatment: Treatment, settings: Settings, scene: Scene, *, pad: int, collector: Collector | None = None
+) -> Launch:
     """The call of the launcher for this treatment; also for the separate launches that count calls and instructions."""
     library = treatment.allocator.library
     return Launch(
         command=[*(scene.fill(word, program) for word in program.command), *treatment.arguments],
         argv0=program.argv0,
-        env=plain_environment(program, scene) | additions(program, treatment, scene, pad=pad),
+        env=plain_environment(program, scene) | additions(program, treatment, scene, pad=pad, collector=collector),
         json=scene.lab / "result.json",
         stdout=scene.lab / "stdout",
         stderr=scene.lab / "stderr",

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..model import places
 from ..model.experiment import Settings, Treatment
 from ..model.program import Program
+from .collector import Collector
 
 WITNESS = "libheapyard_witness.so"
 _OURS = ("HEAPYARD_ROOT", "HEAPYARD_STATE")  # set by the launcher script for the lab, not for programs under test
@@ -52,19 +53,24 @@ def plain_environment(program: Program, scene: Scene) -> dict[str, str]:
     return base | {name: scene.fill(value, program) for name, value in program.env.items()}
 
 
-def additions(program: Program, treatment: Treatment, scene: Scene, *, pad: int) -> dict[str, str]:
+def additions(
+    program: Program, treatment: Treatment, scene: Scene, *, pad: int, collector: Collector | None = None
+) -> dict[str, str]:
     """What makes this treatment: the library, its options, other factors, the witness, and `pad` bytes of padding.
 
     Random padding moves the stack, so that one lucky alignment cannot decide (Mytkowicz et al., ASPLOS 2009).
     """
     allocator = treatment.allocator
-    # The witness first: it asks for the next definition after its own object.
-    libraries = [places.native(WITNESS), *([allocator.library] if allocator.library else [])]
+    # The tracer stands in front of malloc; then the witness, which asks for the next definition after its own object.
+    libraries = [
+        *([collector.library] if collector else []), places.native(WITNESS), *([allocator.library] if allocator.library else []),
+    ]
     preload = [_preloadable(library, scene) for library in libraries]
     if program.inherit_env and (given := os.environ.get("LD_PRELOAD")):
         preload.append(given)
     added = {"LD_PRELOAD": ":".join(preload), **allocator.env}
     added |= {name.removeprefix("env."): value for name, value in treatment.levels.items() if name.startswith("env.")}
+    added |= {"HEAPYARD_TRACE": collector.wish} if collector else {}
     return added | {"HEAPYARD_WITNESS": str(scene.lab / "witness"), "HEAPYARD_PAD": "x" * pad}
 
 

@@ -49,7 +49,8 @@ class Settings:
 class Treatment:
     """What is compared within a block: an allocator at given levels of the other factors.
 
-    `label` is unique per experiment. `levels` holds further factors: "thp" (default|never), "cpus" ("0,1"), "env.NAME".
+    `label` is unique per experiment. `levels` holds further factors: "thp" (default|never), "cpus" ("0,1"),
+    "tracer" (off|sampled|exact|pages), "env.NAME".
     The A/A control is the baseline treatment once more, under role "control".
     """
 

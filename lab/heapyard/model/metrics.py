@@ -62,6 +62,8 @@ METRICS: dict[str, Metric] = _metrics(
     Metric("munmap_calls", "munmap calls", "1", scale="count", about="separate launch under strace"),
     Metric("madvise_calls", "madvise calls", "1", scale="count", about="separate launch under strace"),
     Metric("brk_calls", "brk calls", "1", scale="count", about="separate launch under strace"),
+    Metric("trace_bytes", "bytes of trace", "B", scale="count", margin="memory", about="of a traced treatment, all processes"),
+    Metric("collector_rss", "peak RSS of the collector", "B", scale="count", margin="memory", about="of a traced treatment"),
     Metric("sample_gap", "largest sampling gap", "s", "neutral", about="longest time between two memory samples"),
 )
 

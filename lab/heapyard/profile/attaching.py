@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..catalog.elf import exported
+from ..execute.collector import Collector, Plan
 from ..model.errors import HeapyardError, SetupError, UsageError
-from .tracing import Collector, Plan, Traced
+from .tracing import Traced
 
 _PATIENCE = 120  # seconds for gdb to read the symbols of a large program
 _TRIES = 20

@@ -1,38 +1,19 @@
-"""Running a command under the tracer: the collector beside it, the library in front of its malloc."""
+"""Running a command under the tracer, and where its traces go."""
 
 from __future__ import annotations
 
 import os
-import platform
 import secrets
 import shutil
-import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..execute.collector import Collector, Plan
 from ..model import places
-from ..model.errors import HeapyardError, SetupError, UsageError
-
-MODES = {"sampled": 1, "exact": 3, "pages": 4}
-_LINGER = 2.0  # seconds a collector has, after its program, before it is said what it waits for
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to trace and how. `interval`: mean bytes between samples, a power of two. `library`: an allocator to preload."""
-
-    command: Sequence[str]
-    mode: str = "sampled"
-    interval: int = 1 << 16
-    depth: int = 128
-    limit: int = 256 << 20
-    never_step: bool = False
-    library: Path | None = None
-    env: Mapping[str, str] | None = None
+from ..model.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,69 +23,6 @@ class Traced:
     exit_code: int
     seconds: float
     traces: tuple[Path, ...]
-
-
-class Collector:
-    """The collector process while it runs; `environment` is what a program needs to be traced by it.
-
-    `library` and `wish` are what a running process is given instead (attaching.py).
-    """
-
-    def __init__(self, folder: Path, plan: Plan):
-        if platform.machine() != "x86_64":
-            raise HeapyardError(f"the tracer reads unwind tables of x86-64 only; this is {platform.machine()}")
-        # Where pages are recorded malloc stays the heap's own.
-        name = "libheapyard_tracer_pages.so" if plan.mode == "pages" else "libheapyard_tracer.so"
-        binary, library = places.native("collector"), places.native(name)
-        for part in (binary, library):
-            if not part.exists():
-                raise SetupError(f"the native part {part} is missing", remedy="Start again with ./heapyard, which builds it.")
-        folder.mkdir(parents=True, exist_ok=True)
-        # A socket's path has 107 bytes; a results folder may be longer.
-        self._room = Path(tempfile.mkdtemp(prefix="heapyard-"))
-        socket = self._room / "collector"
-        self._process = subprocess.Popen(
-            [str(binary), "--socket", str(socket), "--folder", str(folder), "--limit", str(plan.limit),
-             *(["--never-step"] if plan.never_step else [])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-        )
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"ready\n":
-            self._process.wait()
-            shutil.rmtree(self._room, ignore_errors=True)
-            raise HeapyardError("the collector did not start")
-        preload = [str(library), *([str(plan.library)] if plan.library else [])]
-        before = (plan.env or os.environ).get("LD_PRELOAD")
-        self.library = library
-        self.wish = f"{MODES[plan.mode]}:{plan.interval.bit_length() - 1}:{plan.depth}:{socket}"
-        self.environment = {"LD_PRELOAD": ":".join([*preload, *([before] if before else [])]), "HEAPYARD_TRACE": self.wish}
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def close(self, waiting: Callable[[], None] = lambda: None) -> None:
-        """Waits until every traced process has ended; `waiting` is called once if that takes a while. Ctrl-C stops it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            try:
-                self._process.wait(_LINGER)
-            except subprocess.TimeoutExpired:
-                waiting()
-                self._process.wait()
-        except KeyboardInterrupt:
-            self.stop()
-            raise
-        finally:
-            shutil.rmtree(self._room, ignore_errors=True)
-
-    def stop(self) -> None:
-        """Writes what there is and ends, whoever still runs."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait()
-        shutil.rmtree(self._room, ignore_errors=True)
 
 
 def trace(plan: Plan, folder: Path, waiting: Callable[[], None] = lambda: None) -> Traced:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <thread>
@@ -19,22 +20,25 @@ namespace {
 
 using namespace heapyard::tracer;
 
+template <std::uint32_t Buckets>
 class SessionTest : public testing::Test {
  protected:
-  SessionTest() : layout_(4, 1 << 12, 64) {
+  SessionTest() : layout_(4, 1 << 12, Buckets) {
     void* base = mmap(nullptr, layout_.end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     session_ = Session(base, layout_);
     session_.header().rings = 4;
     session_.header().ring_bytes = 1 << 12;
-    session_.header().buckets = 64;
+    session_.header().buckets = Buckets;
+    session_.header().buckets_used = std::min(Buckets, kFirstBuckets);
   }
   ~SessionTest() override { munmap(session_.base(), layout_.end); }
   Layout layout_;
   Session session_;
 };
 
-using Ring = SessionTest;
-using Samples = SessionTest;
+using Ring = SessionTest<64>;
+using Samples = SessionTest<64>;
+using ManySamples = SessionTest<8 * kFirstBuckets>;
 
 // One thread writes records of random lengths, another reads: nothing is lost, nothing wraps.
 TEST_F(Ring, CarriesEveryRecordInOrder) {
@@ -102,6 +106,33 @@ TEST_F(Samples, OfManyThreads) {
         const std::uintptr_t address = (thread * 1000 + static_cast<std::uintptr_t>(turn % 60)) * 4096 + 16;
         ASSERT_TRUE(!set.insert(address, address) || set.erase(address));
       }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
+}
+
+// Inserted while it grows, found after; the memory of few samples stays small.
+TEST_F(ManySamples, GrowAsNeeded) {
+  SampleSet set(session_);
+  for (std::uintptr_t turn = 1; turn <= 6000; ++turn) ASSERT_TRUE(set.insert(turn * 4160, turn));
+  for (std::uintptr_t turn = 1; turn <= 6000; ++turn) ASSERT_TRUE(set.erase(turn * 4160));
+  ASSERT_EQ(session_.header().buckets_used.load(), kFirstBuckets);
+  std::vector<std::thread> threads;
+  for (std::uintptr_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      std::mt19937_64 random(thread);
+      std::vector<std::uintptr_t> mine;
+      for (std::uintptr_t turn = 0; turn < 8000; ++turn) {
+        mine.push_back((thread << 40) + turn * 4160);
+        ASSERT_TRUE(set.insert(mine.back(), turn));
+        if (turn % 3 == 0) {
+          std::swap(mine[random() % mine.size()], mine.back());
+          ASSERT_TRUE(set.erase(mine.back()));
+          mine.pop_back();
+        }
+      }
+      for (const std::uintptr_t address : mine) ASSERT_TRUE(set.erase(address));
     });
   }
   for (auto& thread : threads) thread.join();
