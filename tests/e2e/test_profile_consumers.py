@@ -1,0 +1,95 @@
+"""Exports read by the tools they are for, fetched when asked: speedscope in a browser, Perfetto's trace processor (on request)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from profiled import only, program, traced
+
+from heapyard.profile.chains import Naming
+from heapyard.profile.exports import collapsed, perfetto, pprof, speedscope
+from heapyard.profile.instants import at_instant
+from heapyard.profile.symbols import frames_of
+from heapyard.profile.trace import Trace
+
+pytestmark = pytest.mark.on_request
+SPEEDSCOPE, PERFETTO = "speedscope@1.25.0", "perfetto==0.59.1"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("profile")
+    return only(traced(folder, program("truth"), folder / "told", 5, 20_000, 2, mode="exact", never_step=True))
+
+
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """speedscope's own page."""
+    if shutil.which("npm") is None:
+        pytest.skip("speedscope comes through npm, which is not installed")
+    folder = tmp_path_factory.mktemp("speedscope")
+    subprocess.run(["npm", "pack", SPEEDSCOPE], cwd=folder, check=True, capture_output=True)
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "package/dist/release/index.html"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("module, name", [(speedscope, "it.speedscope.json"), (collapsed, "it.txt"), (pprof, "it.pb.gz"),
+                                          (perfetto, "it.json")])
+def test_speedscope_opens_it(chromium: Any, viewer: Path, trace: Trace, tmp_path: Path, module: Any, name: str):
+    """It reads pprof's, collapsed and Chrome's formats too; a trace of counters alone holds nothing it could show."""
+    data = module.render(trace, Naming(trace, frames_of(trace)), at_instant(trace, "peak"))
+    script = tmp_path / "it.js"
+    script.write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {json.dumps(base64.b64encode(data).decode())})")
+    page = chromium.new_context().new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(f"{viewer.as_uri()}#localProfilePath={script}")
+    try:
+        page.wait_for_function("document.title != 'speedscope'", timeout=20_000)
+    except Exception:
+        assert module is perfetto, (said, page.inner_text("body"))
+        return
+    assert module is not perfetto
+    assert name.split(".")[0] in page.title() or "truth" in page.title() or "live" in page.title(), page.title()
+
+
+def test_perfetto_reads_it(trace: Trace, tmp_path: Path):
+    file = tmp_path / "it.json"
+    file.write_bytes(perfetto.render(trace, Naming(trace, frames_of(trace)), at_instant(trace, "peak")))
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv/bin/python"
+    subprocess.run([python, "-m", "pip", "install", "-q", PERFETTO], check=True)
+    query = (
+        "import sys\n"
+        "from perfetto.trace_processor import TraceProcessor\n"
+        "trace = TraceProcessor(trace=sys.argv[1])\n"
+        "rows = trace.query(\"select max(value) as most from counter join process_counter_track t on track_id = t.id\"\n"
+        "                   \" where t.name like 'live bytes%'\")\n"
+        "print(int(next(iter(rows)).most))\n"
+    )
+    done = subprocess.run([python, "-c", query, file], capture_output=True, text=True)
+    if "download_or_get_cached" in done.stderr:
+        pytest.skip("the trace processor's binary, which its package fetches at the first start, could not be fetched")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= trace.peak_bytes and int(done.stdout) > trace.peak_bytes / 2
+
+
+def test_pprof_itself_reads_it(trace: Trace, tmp_path: Path):
+    if shutil.which("go") is None:
+        pytest.skip("pprof comes with go, which is not installed")
+    file = tmp_path / "it.pb.gz"
+    file.write_bytes(pprof.render(trace, Naming(trace, frames_of(trace)), at_instant(trace, "peak")))
+    told = subprocess.run(["go", "tool", "pprof", "-top", "-unit", "B", file], capture_output=True, text=True)
+    assert told.returncode == 0 and "inuse_space" in told.stdout
+    [total] = [line.split(" of ")[1].split("B")[0] for line in told.stdout.splitlines() if line.startswith("Showing nodes")]
+    assert int(total) == trace.peak_bytes
