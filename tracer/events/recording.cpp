@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "heap/os/page_events.hpp"
+#include "heap/os/pages.hpp"
 #include "tracer/events/connection.hpp"
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
@@ -144,11 +145,9 @@ void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
     filter[filter_place(early_blocks.begin() + offset)].fetch_add(1, std::memory_order_relaxed);
 }
 
-// True once there is a session.
-bool connected() {
+[[gnu::noinline, gnu::cold]] bool connect() {
+  const os::KeepErrno keep;
   int state = process.connecting.load(std::memory_order_acquire);
-  if (state == 2) [[likely]]
-    return true;
   if (state == 3 || environ == nullptr) return false;
   if (state != 0 || !process.connecting.compare_exchange_strong(state, 1)) return false;  // another thread is at it
   const SettingUp setting_up;
@@ -179,6 +178,9 @@ bool connected() {
   process.connecting.store(2, std::memory_order_release);
   return true;
 }
+
+// True once there is a session.
+bool connected() { return process.connecting.load(std::memory_order_acquire) == 2 || connect(); }
 
 Mode mode() { return process.session.header().mode.load(std::memory_order_relaxed); }
 
@@ -223,12 +225,10 @@ void find_stack(ThreadState& self) {
   self.stack_end = self.stack_begin + bytes;
 }
 
-// The thread has a ring of the present session. O(1) but for the first time.
-bool ready(ThreadState& self) {
-  const std::uint32_t generation = process.generation.load(std::memory_order_relaxed);
-  if (self.generation == generation && self.ring) [[likely]]
-    return true;
+[[gnu::noinline, gnu::cold]] bool make_ready(ThreadState& self) {
+  const os::KeepErrno keep;
   const SettingUp setting_up;
+  const std::uint32_t generation = process.generation.load(std::memory_order_relaxed);
   if (const std::uint32_t session = process.sessions.load(); self.session != session) {
     self.ring = RingWriter{};
     self.session = session;
@@ -253,14 +253,17 @@ bool ready(ThreadState& self) {
   return true;
 }
 
+// The thread has a ring of the present session. O(1) but for the first time.
+bool ready(ThreadState& self) {
+  return (self.generation == process.generation.load(std::memory_order_relaxed) && self.ring) || make_ready(self);
+}
+
 // Room in the ring, waiting for the collector if need be; nullptr if that is in vain. Sampled: it looks every 10 ms, so
 // a burst waits for one look, once, and else is dropped and counted: a program is not held up. Exact: as long as the
 // collector makes progress; it counts the naps and may step down to sampling.
-std::uint64_t* room(ThreadState& self, std::size_t words) {
-  if (std::uint64_t* at = self.ring.reserve(words)) [[likely]]
-    return at;
+[[gnu::noinline, gnu::cold]] std::uint64_t* wait_for_room(ThreadState& self, std::size_t words) {
+  const os::KeepErrno keep;
   Header& header = process.session.header();
-  const int saved_errno = errno;
   header.waits.fetch_add(1, std::memory_order_relaxed);
   const timespec nap{0, 50'000};
   std::uint64_t tail = self.ring.ring()->tail.load(std::memory_order_relaxed);
@@ -277,11 +280,16 @@ std::uint64_t* room(ThreadState& self, std::size_t words) {
   }
   self.gave_up = at == nullptr;
   if (at == nullptr) header.lost.ring_full.fetch_add(1, std::memory_order_relaxed);
-  errno = saved_errno;
   return at;
 }
 
+std::uint64_t* room(ThreadState& self, std::size_t words) {
+  std::uint64_t* at = self.ring.reserve(words);
+  return at != nullptr ? at : wait_for_room(self, words);
+}
+
 void send_module(ThreadState& self, const dl_find_object& object) {
+  const os::KeepErrno keep;
   const auto begin = reinterpret_cast<std::uintptr_t>(object.dlfo_map_start);
   const std::uint32_t known = process.modules_known.load(std::memory_order_acquire);
   for (std::uint32_t index = 0; index < known && index < 512; ++index) {
@@ -407,18 +415,16 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   ThreadState& self = this_thread;
   const Recording recording(self);
   if (!recording.held()) return;
-  const int saved_errno = errno;
   if (!connected()) {
     self.to_sample = until_asked_again();
-    errno = saved_errno;
     return;
   }
   Header& header = process.session.header();
   const Mode now = mode();
   if (now == Mode::kOff || (now == Mode::kPages && !page)) {
     self.to_sample = until_asked_again();
+    const os::KeepErrno keep;
     if (now == Mode::kOff) give_calls_back();
-    errno = saved_errno;
     return;
   }
   if (!page) redirect_newcomers();
@@ -437,7 +443,6 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
     if (undrawn) {  // only now the distances begin
       if (!is_due(size)) {
         count_down(size);
-        errno = saved_errno;
         return;
       }
       self.to_sample = next_distance(self.random, log2_interval);
@@ -460,7 +465,6 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
       }
     }
   }
-  errno = saved_errno;
 }
 
 }  // namespace
@@ -510,7 +514,6 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   if (!sampled && !every) return false;
   const Recording recording(self);
   if (!recording.held()) return false;
-  const int saved_errno = errno;
   const Mode now = process.session.header().mode.load(std::memory_order_acquire);
   if (now == Mode::kSampled && !sampled) {  // the collector has come down from exact, and may have put it in since
     free_filter.store(process.session.filter(), std::memory_order_relaxed);
@@ -521,7 +524,6 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   } else if (now != Mode::kOff && ready(self)) {
     write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
   }
-  errno = saved_errno;
   return true;
 }
 
