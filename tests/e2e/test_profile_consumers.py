@@ -1,13 +1,15 @@
-"""Exports read by the tools they are for, fetched when asked: speedscope in a browser, Perfetto's trace processor (on request)."""
+"""Exports read by the tools they are for, fetched when asked; names from debuginfod (on request)."""
 
 from __future__ import annotations
 
 import base64
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,38 @@ def test_pprof_itself_reads_it(trace: Trace, tmp_path: Path):
     assert told.returncode == 0 and "inuse_space" in told.stdout
     [total] = [line.split(" of ")[1].split("B")[0] for line in told.stdout.splitlines() if line.startswith("Showing nodes")]
     assert int(total) == trace.peak_bytes
+
+
+def test_debuginfod_knows_what_is_stripped_or_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Names and lines of a stripped program, and of one that is no longer there, by its build-id."""
+    if shutil.which("debuginfod") is None or shutil.which("debuginfod-find") is None:
+        pytest.skip("needs debuginfod and debuginfod-find, of the package debuginfod")
+    source, binary, kept = tmp_path / "it.c", tmp_path / "it", tmp_path / "kept"
+    source.write_text("#include <stdlib.h>\n__attribute__((noinline)) static void* keeper(void) { return malloc(777777); }\n"
+                      "int main(void) { return keeper() == 0; }\n")
+    kept.mkdir()
+    subprocess.run(["gcc", "-g", "-O1", "-fno-optimize-sibling-calls", source, "-o", binary], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", binary, kept / "it.debug"], check=True)
+    subprocess.run(["strip", binary], check=True)
+    trace = only(traced(tmp_path / "traces", binary, mode="exact"))
+    names = lambda: {frame.function: frame.line for frames in frames_of(trace).values() for frame in frames}  # noqa: E731
+    assert "keeper" not in names()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(["debuginfod", "-p", str(port), "-d", ":memory:", "-F", kept], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+        for _ in range(100):
+            if names().get("keeper") == 2:
+                break
+            shutil.rmtree(tmp_path / "cache", ignore_errors=True)  # which remembers what was not there
+            time.sleep(0.2)
+        assert names()["keeper"] == 2
+        binary.unlink()
+        assert names()["keeper"] == 2
+    finally:
+        server.kill()
+        server.wait()

@@ -1,10 +1,14 @@
-"""What tracing costs, beside heaptrack, jemalloc's profiler and massif: interleaved rounds, ratios with intervals (on request)."""
+"""What tracing costs, beside heaptrack, memray, jemalloc's profiler and massif: interleaved rounds, ratios (on request).
+
+HEAPYARD_MEMRAY_PYTHON: an interpreter with memray. HEAPYARD_ROUNDS: 8 unless said otherwise.
+"""
 
 from __future__ import annotations
 
 import os
 import random
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -41,10 +45,19 @@ int main() {
 SCRIPT = "import json; d=[{'a':i,'b':str(i)*3,'c':[i]*5} for i in range(200000)]; print(len(json.loads(json.dumps(d))))"
 
 
+# Servers stop when their client has ended.
+CLIENT = """
+until redis-cli -p {port} ping >/dev/null 2>&1; do sleep 0.02; done
+redis-benchmark -p {port} -q -n 150000 -c 20 -P 4 -r 200000 -d 400 -t set,get,lpush,lpop,sadd,hset >/dev/null
+redis-cli -p {port} shutdown nosave
+"""
+
+
 @dataclass(frozen=True)
 class Subject:
     name: str
     command: list[str]
+    client: str = ""  # a shell script
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ def plainly(allocator: str | None = None, extra: dict[str, str] | None = None) -
 
     def run(subject: Subject, folder: Path) -> tuple[float, int]:
         env = {**os.environ, **(extra or {}), **({"LD_PRELOAD": libraries[allocator]} if allocator else {})}
-        return timed(subject.command, env, folder), 0
+        return timed(subject, subject.command, env, folder), 0
 
     return run
 
@@ -70,7 +83,7 @@ def traced_as(mode: str, allocator: str | None = None) -> Callable[[Subject, Pat
 
     def run(subject: Subject, folder: Path) -> tuple[float, int]:
         collector = Collector(folder, Plan(subject.command, mode=mode, library=libraries[allocator] if allocator else None))
-        took = timed(subject.command, {**os.environ, **collector.environment}, folder)
+        took = timed(subject, subject.command, {**os.environ, **collector.environment}, folder)
         collector.close()
         return took, sum(path.stat().st_size for path in folder.glob("*.hytrace"))
 
@@ -79,26 +92,46 @@ def traced_as(mode: str, allocator: str | None = None) -> Callable[[Subject, Pat
 
 def wrapped(words: Callable[[Path], list[str]]) -> Callable[[Subject, Path], tuple[float, int]]:
     def run(subject: Subject, folder: Path) -> tuple[float, int]:
-        took = timed([*words(folder), *subject.command], dict(os.environ), folder)
+        took = timed(subject, [*words(folder), *subject.command], dict(os.environ), folder)
         return took, sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
     return run
 
 
-def timed(command: list[str], env: dict[str, str], folder: Path) -> float:
+def timed(subject: Subject, command: list[str], env: dict[str, str], folder: Path) -> float:
     began = time.perf_counter()
+    client = subprocess.Popen(["sh", "-c", subject.client]) if subject.client else None
     subprocess.run(command, env=env, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if client:
+        assert client.wait() == 0
     return time.perf_counter() - began
 
 
+def memray(subject: Subject, folder: Path) -> tuple[float, int]:
+    """The script of python3 -c, in a file."""
+    (folder / "script.py").write_text(subject.command[-1])
+    command = [subject.command[0], "-m", "memray", "run", "--native", "-o", str(folder / "m.bin"), str(folder / "script.py")]
+    return timed(subject, command, dict(os.environ), folder), (folder / "m.bin").stat().st_size
+
+
 def subjects(folder: Path) -> list[Subject]:
-    source = folder / "source.cpp"
+    source, ready = folder / "source.cpp", folder / "source.ii"
     source.write_text(SOURCE)
+    subprocess.run(["g++", "-E", source, "-o", ready], check=True)
+    compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = folder / "redis-server"
+    server.symlink_to("/usr/bin/redis-check-rdb")  # which looks at its name
+    quiet = ["--port", str(port), "--save", "", "--appendonly", "no", "--jemalloc-bg-thread", "no", "--dir", str(folder)]
     return [
-        Subject("netbuild", [str(program("netbuild")), "--shapes", "300000"]),
+        Subject("netbuild", [str(program("netbuild")), "--shapes", "600000"]),
         Subject("larson, 2 threads", [str(program("larson")), "-n", "2", "-g", "20"]),
-        Subject("g++ -O1", ["g++", "-O1", "-c", str(source), "-o", "/dev/null"]),
-        Subject("python3, json", ["/usr/bin/python3", "-c", SCRIPT]),
+        # The compiler itself, for heaptrack does not follow the driver's exec.
+        Subject("g++ -O1", [compiler, "-quiet", "-O1", str(ready), "-o", "/dev/null"]),
+        Subject("python3, json", [os.environ.get("HEAPYARD_MEMRAY_PYTHON", "/usr/bin/python3"), "-c", SCRIPT]),
+        Subject("redis", [str(server), *quiet], CLIENT.format(port=port)),
         Subject("jq", ["jq", "-n", "[range(1000000)|tostring]|length"]),
     ]
 
@@ -158,9 +191,12 @@ def in_blocks(subject: Subject, found: list[Way], tmp_path: Path) -> tuple[Secon
 def test_overhead(tmp_path: Path) -> None:
     print()
     for subject in subjects(tmp_path):
-        taken, bases, size = in_blocks(subject, ways(), tmp_path)
+        found = ways()
+        if "HEAPYARD_MEMRAY_PYTHON" in os.environ and subject.name.startswith("python3"):
+            found.append(Way("memray --native", "off", ROUNDS, memray))
+        taken, bases, size = in_blocks(subject, found, tmp_path)
         print(f"{subject.name}: {np.median(taken['off']):.2f} s")
-        for way in ways():
+        for way in found:
             if way.base is not None:
                 text = log_ratios(taken[way.name], bases[way.name])
                 print(f"  {way.name:14} {text:34} {size[way.name]:>12,} bytes of trace", flush=True)

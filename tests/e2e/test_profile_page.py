@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import shutil
@@ -16,7 +17,9 @@ import pytest
 from profiled import only, program, traced
 
 from heapyard.profile.chains import Naming
-from heapyard.profile.exports import collapsed, heaptrack, massif, perfetto, pprof, speedscope
+from heapyard.profile.exports import collapsed
+from heapyard.profile.exports import csv as table
+from heapyard.profile.exports import heaptrack, massif, perfetto, pprof, speedscope
 from heapyard.profile.instants import at_instant
 from heapyard.profile.page import write_profile_page
 from heapyard.profile.symbols import frames_of
@@ -178,7 +181,7 @@ def decoded(data: bytes) -> Iterator[int]:
             value = shift = 0
 
 
-def test_speedscope_collapsed_and_perfetto(trace: Trace, naming: Naming):
+def test_speedscope_collapsed_csv_and_perfetto(trace: Trace, naming: Naming):
     peak = at_instant(trace, "peak")
     shown = json.loads(speedscope.render(trace, naming, peak))
     assert shown["$schema"] == "https://www.speedscope.app/file-format-schema.json"
@@ -189,6 +192,11 @@ def test_speedscope_collapsed_and_perfetto(trace: Trace, naming: Naming):
     assert shown["profiles"][0]["endValue"] == trace.peak_bytes
     lines = collapsed.render(trace, naming, peak).decode().splitlines()
     assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == trace.peak_bytes
+    rows = list(csv.reader(table.render(trace, naming, peak).decode().splitlines()))
+    assert rows[0][:3] == ["seconds", "live bytes", "resident bytes"] and len(rows[0]) == 23 and len({*map(len, rows)}) == 1
+    assert max(float(row[0]) for row in rows[1:]) == pytest.approx(trace.duration, abs=1e-5)
+    assert max(int(row[1]) for row in rows[1:]) > 0.9 * trace.peak_bytes
+    assert all(sum(map(int, row[3:])) <= 1.2 * trace.peak_bytes for row in rows[1:])
     events = json.loads(perfetto.render(trace, naming, peak))["traceEvents"]
     counters = [event for event in events if event["ph"] == "C"]
     assert len({event["name"] for event in counters}) > 50

@@ -27,100 +27,111 @@ class ChainWalker {
   template <class Learn>
   Chain walk(RuleCache& rules, Registers at, std::uintptr_t stack_end, unsigned limit, std::uint64_t seed,
              Learn learn) {
-    Frame* const fresh = fresh_;
+    const unsigned most = limit < kMost ? limit : kMost;
     unsigned inner = 0;
-    int known = seed == seed_ ? static_cast<int>(count_) - 1 : -1;  // the remembered frame that may be met next
+    frames_[0].at.sp = ~std::uintptr_t{0};                      // lies outside of every frame: no walk goes beyond
+    const Frame* known = &frames_[seed == seed_ ? count_ : 0];  // the remembered frame that may be met next
     bool interrupted = false, signals = false;
     ChainEnd end = end_;
     for (;;) {
       if (at.pc == 0) {
         end = ChainEnd::kWhole;
-        known = -1;
+        known = frames_;
         break;
       }
-      while (known >= 0 && frames_[known].at.sp < at.sp) --known;
-      if (known >= 0 && same(frames_[known].at, at) && !interrupted) {
-        const int differs = first_difference(known);
-        if (differs < 0) break;  // met: the rest is remembered
-        known = differs;         // from there on outwards it may be met again
+      while (known->at.sp < at.sp) --known;
+      if (same(known->at, at) && !interrupted) {
+        const Frame* differs = first_difference(known);
+        if (differs == nullptr) break;  // met: the rest is remembered
+        known = differs;                // from there on outwards it may be met again
       }
-      if (inner == limit || inner == kMost) return cut(fresh, inner, seed);
+      if (inner == most) return cut(inner, seed);
       Step taken{at, 0, 0};
       const Step::Kind kind = step(rules, at, interrupted, stack_end, taken, learn);
-      Frame& frame = fresh[inner++];
-      frame.at = at;
+      Fresh& frame = fresh_[inner++];
+      frame = {at, taken.fp_slot, taken.begin_slot};
       if (kind == Step::kEnd || kind == Step::kTorn) {
         end = kind == Step::kEnd ? ChainEnd::kWhole : ChainEnd::kTorn;
-        frame.fp_slot = frame.begin_slot = 0;
-        known = -1;
+        known = frames_;
         break;
       }
-      frame.fp_slot = taken.fp_slot;
-      frame.begin_slot = taken.begin_slot;
       interrupted = kind == Step::kSignal;
       signals |= interrupted;
       at = taken.next;
     }
-    count_ = static_cast<unsigned>(known + 1);
-    if (count_ + inner > limit || count_ + inner > kMost) {
-      for (unsigned outer = count_; outer > 0 && inner < limit && inner < kMost; --outer)
-        fresh[inner++] = frames_[outer - 1];
-      return cut(fresh, inner, seed);
+    count_ = static_cast<unsigned>(known - frames_);
+    if (count_ + inner > most) {
+      for (unsigned outer = count_; outer > 0 && inner < most; --outer) fresh_[inner++] = {frames_[outer].at, 0, 0};
+      return cut(inner, seed);
     }
-    while (inner > 0) push(fresh[--inner], seed);
-    seed_ = seed;
+    while (inner > 0) push(fresh_[--inner], seed);
+    seed_ = signals ? 0 : seed;  // what lies under a signal is not on the stack as a step would find it
     end_ = end;
-    const Chain found{count_ == 0 ? seed : frames_[count_ - 1].hash, end};
-    if (signals) seed_ = 0;  // what lies under a signal is not on the stack as a step would find it
-    return found;
+    return {count_ == 0 ? seed : frames_[count_].hash, end};
   }
 
   // The chain just walked: its frames, innermost first.
   unsigned frames() const { return count_; }
-  std::uintptr_t frame(unsigned index) const { return frames_[count_ - 1 - index].at.pc; }
+  std::uintptr_t frame(unsigned index) const { return frames_[count_ - index].at.pc; }
 
  private:
   struct Frame {
     Registers at;
-    std::uintptr_t fp_slot, begin_slot;
-    std::uint64_t hash;  // of this frame and all outside it
+    std::uint64_t hash;    // of this frame and all outside it
+    std::uint32_t checks;  // words to compare from here outwards: so many from the first on
+  };
+  struct Fresh {  // of the walk at hand
+    Registers at;
+    std::uintptr_t fp_slot, begin_slot;  // words that the step from here outwards has read, besides the return address
+  };
+  struct Check {
+    std::uintptr_t address, value;
   };
 
   static bool same(const Registers& a, const Registers& b) { return a.sp == b.sp && a.pc == b.pc && a.fp == b.fp; }
-  static std::uintptr_t load(std::uintptr_t address) { return *reinterpret_cast<const std::uintptr_t*>(address); }
 
-  // The outermost frame that a comparison from `from` on can no longer reach, or -1: all is as it was.
-  int first_difference(int from) const {
-    for (int index = from; index > 0; --index) {
-      const Frame& inside = frames_[index];
-      const Registers& outside = frames_[index - 1].at;
-      if (inside.begin_slot != 0 && load(inside.begin_slot) != outside.sp) return index - 1;
-      if (load(outside.sp - 8) != outside.pc) return index - 1;
-      if (inside.fp_slot != 0 && load(inside.fp_slot) != outside.fp) return index - 1;
+  // The outermost frame that a comparison from `from` on can no longer reach, or null: all is as it was.
+  const Frame* first_difference(const Frame* from) const {
+    for (const Check* check = checks_ + from->checks; check != checks_;) {
+      --check;
+      if (*reinterpret_cast<const std::uintptr_t*>(check->address) == check->value) [[likely]]
+        continue;
+      while (from[-1].checks > check - checks_) --from;
+      return from - 1;
     }
-    return -1;
+    return nullptr;
   }
 
-  void push(const Frame& frame, std::uint64_t seed) {
-    std::uint64_t hash = count_ == 0 ? seed : frames_[count_ - 1].hash;
-    hash = (hash ^ frame.at.pc) * 0xbf58476d1ce4e5b9u;
-    frames_[count_] = frame;
-    frames_[count_++].hash = hash ^ hash >> 29;
+  // Words are compared from the last to the first, so those that a step needs first come last.
+  void push(const Fresh& fresh, std::uint64_t seed) {
+    const Frame& outside = frames_[count_];
+    std::uint64_t hash = seed;
+    std::uint32_t checks = 0;
+    if (count_ > 0) {
+      hash = outside.hash;
+      checks = outside.checks;
+      if (fresh.fp_slot != 0) checks_[checks++] = {fresh.fp_slot, outside.at.fp};
+      checks_[checks++] = {outside.at.sp - 8, outside.at.pc};
+      if (fresh.begin_slot != 0) checks_[checks++] = {fresh.begin_slot, outside.at.sp};
+    }
+    hash = (hash ^ fresh.at.pc) * 0xbf58476d1ce4e5b9u;
+    frames_[++count_] = {fresh.at, hash ^ hash >> 29, checks};
   }
 
   // A chain longer than the limit: its inner frames, and nothing to remember.
-  Chain cut(const Frame* inner, unsigned count, std::uint64_t seed) {
+  Chain cut(unsigned count, std::uint64_t seed) {
     count_ = 0;
-    while (count > 0) push(inner[--count], seed);
+    while (count > 0) push(fresh_[--count], seed);
     seed_ = 0;
-    return {frames_[count_ - 1].hash, ChainEnd::kCut};
+    return {frames_[count_].hash, ChainEnd::kCut};
   }
 
   std::uint64_t seed_ = 0;  // of what is remembered; 0: nothing is
   unsigned count_ = 0;
   ChainEnd end_ = ChainEnd::kWhole;
-  Frame frames_[kMost];  // outermost first
-  Frame fresh_[kMost];   // of the walk at hand, innermost first; here, as a thread's stack may be small
+  Frame frames_[kMost + 1];  // outermost first, from the second on
+  Check checks_[3 * kMost];
+  Fresh fresh_[kMost];  // innermost first; here, as a thread's stack may be small
 };
 
 }  // namespace heapyard::tracer

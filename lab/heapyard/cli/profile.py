@@ -14,7 +14,7 @@ from .options import Duration
 PARTS = {
     "show": ("heapyard.cli.profile_show", "Who owned the memory of a profile, at its peak, at its end or at an instant."),
     "diff": ("heapyard.cli.profile_diff", "What changed between two profiles, or between two instants of one."),
-    "export": ("heapyard.cli.profile_export", "Write a profile for pprof, Perfetto, speedscope, heaptrack, massif."),
+    "export": ("heapyard.cli.profile_export", "Write a profile for pprof, Perfetto, speedscope, heaptrack, massif, or as CSV."),
     "list": ("heapyard.cli.profile_list", "List the profiles on this machine."),
 }
 

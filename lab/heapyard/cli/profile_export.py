@@ -19,6 +19,7 @@ FORMATS = {
     "heaptrack": ("heaptrack", ".gz"),
     "massif": ("massif", ".massif.out"),
     "collapsed": ("collapsed", ".txt"),
+    "csv": ("csv", ".csv"),
 }
 
 
@@ -38,6 +39,7 @@ def command(format_: str, profile: str, when: str, process: int | None, file: Pa
     heaptrack   heaptrack_gui, heaptrack_print: bytes over time; its counts are not those of the program
     massif      ms_print, massif-visualizer: bytes over time
     collapsed   flamegraph.pl, inferno: the instant
+    csv         bytes over time of the largest call chains, a column each; studies/plots/profile.gp draws them
     """
     from ..profile.chains import Naming
     from ..profile.instants import at_instant

@@ -42,3 +42,12 @@ def memory_of(trace: Trace, node: int, times: np.ndarray) -> np.ndarray:
     at = np.searchsorted(trace.time[mine], times, side="right") - 1
     return np.where(at >= 0, trace.value[mine][np.maximum(at, 0)], 0).astype(float)
 
+
+def highest_chains(trace: Trace, most: int) -> list[int]:
+    """The nodes where chains end that ever owned most, the highest first. O(records + nodes log nodes)."""
+    import numpy as np
+
+    leaves = np.setdiff1d(np.unique(trace.node), trace.parent)
+    highest = np.zeros(len(trace.parent), np.int64)
+    np.maximum.at(highest, trace.node, trace.high)
+    return [node for _, node in sorted(((int(highest[node]), int(node)) for node in leaves), reverse=True)[:most]]

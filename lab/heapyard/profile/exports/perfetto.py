@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..chains import short
-from ..timeline import memory_of
+from ..timeline import highest_chains, memory_of
 
 if TYPE_CHECKING:
     from ..chains import Naming
@@ -17,8 +17,6 @@ _TRACKS = 100
 
 def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
     """The whole run in Chrome's JSON format; `snapshot` is not used. O(records)."""
-    import numpy as np
-
     pid = trace.meta["pid"]
     events: list[dict[str, Any]] = [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": trace.program}}]
 
@@ -28,11 +26,7 @@ def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
     for row in trace.totals.tolist():
         counter("live bytes", row[0], row[1])
         counter("resident bytes", row[0], row[5])
-    leaves = np.setdiff1d(np.unique(trace.node), trace.parent)
-    highest = np.zeros(len(trace.parent), np.int64)
-    np.maximum.at(highest, trace.node, trace.high)
-    most = sorted(((int(highest[node]), int(node)) for node in leaves), reverse=True)[:_TRACKS]
-    for rank, (_, node) in enumerate(most, 1):
+    for rank, node in enumerate(highest_chains(trace, _TRACKS), 1):
         frames = naming.telling(node)
         name = f"{rank:03d} {short(frames[0].function)} {frames[0].place} < " + " < ".join(short(f.function) for f in frames[1:4])
         times = trace.time[trace.node == node]
