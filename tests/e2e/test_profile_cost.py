@@ -202,8 +202,9 @@ def test_overhead(tmp_path: Path) -> None:
                 print(f"  {way.name:14} {text:34} {size[way.name]:>12,} bytes of trace", flush=True)
 
 
-# Steps of spinning between two pairs, and pairs of about half a second.
-RATES = [(9000, 50_000), (1800, 250_000), (880, 500_000), (420, 1_000_000), (150, 2_500_000), (60, 5_000_000), (15, 10_000_000)]
+# Steps of spinning between two pairs, and pairs of about two seconds.
+RATES = [(9000, 200_000), (1800, 1_000_000), (880, 2_000_000), (420, 4_000_000), (150, 10_000_000), (60, 20_000_000),
+         (15, 40_000_000)]
 
 
 def test_overhead_over_the_rate_of_allocation(tmp_path: Path) -> None:
