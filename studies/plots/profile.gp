@@ -5,7 +5,7 @@ if (!exists("data")) { print "give the file: gnuplot -e \"data='NAME.csv'\" prof
 if (!exists("chains")) chains = 5
 set terminal svg size 900,480 font "sans,12" background "white"
 set datafile separator ","
-set key outside below maxrows 8 noenhanced
+set key outside below maxrows 8 noenhanced font ",9"
 set grid ytics
 set yrange [0:*]
 set xlabel "seconds"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _CHAINS = 20
 _ROWS = 500
+_WIDEST = 60  # characters of a chain's heading, of its inner frames
 
 
 def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
@@ -31,7 +32,8 @@ def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
         columns.append(np.where(at >= 0, trace.totals[np.maximum(at, 0), field], 0) if len(trace.totals) else np.zeros(len(times)))
     for node in highest_chains(trace, _CHAINS):
         frames = naming.telling(node)
-        heading.append(f"{short(frames[0].function)} {frames[0].place} < " + " < ".join(short(f.function) for f in frames[1:4]))
+        name = " < ".join(short(frame.function).rsplit("::", 1)[-1] for frame in frames[:5])
+        heading.append(f"{len(heading) - 2}: {name[:_WIDEST]} ({frames[0].place})")
         columns.append(memory_of(trace, node, times))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
