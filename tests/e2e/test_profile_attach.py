@@ -28,13 +28,13 @@ MB = 1_000_000
 class Server:
     """`subject serve`, which does what it is told while two threads of it allocate."""
 
-    def __init__(self, allocator: str = "glibc"):
+    def __init__(self, allocator: str = "glibc", *words: object):
         libraries = {a.name: a for a in installed_allocators()}
         env = {**os.environ}
         if libraries[allocator].library is not None:
             env = {**env, **libraries[allocator].env, "LD_PRELOAD": str(libraries[allocator].library)}
-        self.process = subprocess.Popen([program("subject"), "serve", program("libplugin.so")], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=env)
+        command = list(map(str, words or (program("subject"), "serve", program("libplugin.so"))))
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self.answer("serving")
 
     def answer(self, word: str) -> None:
@@ -54,8 +54,8 @@ class Server:
 
 
 @contextmanager
-def serving(allocator: str = "glibc") -> Iterator[Server]:
-    server = Server(allocator)
+def serving(allocator: str = "glibc", *words: object) -> Iterator[Server]:
+    server = Server(allocator, *words)
     try:
         yield server
         server.end()
@@ -148,6 +148,17 @@ def test_a_killed_collector_leaves_the_process_alone(tmp_path: Path):
         server.do("keep", "drop", "keep")
         [trace] = watched(server, tmp_path / "again", "keep", mode="sampled")  # and it can be attached to again
         assert trace.end["events"] > 0
+
+
+@pytest.mark.parametrize("allocator", ["glibc", "jemalloc"])
+def test_a_program_whose_own_stub_stands_for_malloc(tmp_path: Path, allocator: str):
+    """As node's does: not position-independent, and the address of malloc taken."""
+    with serving(allocator, program("fixed")) as server:
+        [trace] = watched(server, tmp_path, "keep", "keep", mode="exact", never_step=True)
+        server.do("keep")  # and it goes on
+    owned = functions_at_end(trace)
+    assert owned["direct"] == owned["indirect"] == 10 * MB
+    assert trace.end["frees"] == 2  # of strdup's
 
 
 def test_a_real_program(tmp_path: Path):
