@@ -203,6 +203,23 @@ def test_what_cannot_be_attached_to(tmp_path: Path):
         collector.stop()
 
 
+def test_a_killed_heapyard_lets_go_too(tmp_path: Path):
+    with serving() as server:
+        command = [sys.executable, "-m", "heapyard", "profile", "--attach", str(server.process.pid)]
+        asked = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(600):  # until it is attached
+            if "libheapyard_tracer" in Path(f"/proc/{server.process.pid}/maps").read_text():
+                break
+            time.sleep(0.1)
+        time.sleep(1)
+        asked.kill()
+        asked.wait()
+        server.do("keep")
+        [trace] = watched(server, tmp_path, "keep", mode="exact", never_step=True)
+        assert functions_at_end(trace)["kept_by_signal"] == 10 * MB
+    assert nothing_is_left() == []
+
+
 def test_as_a_user_would(tmp_path: Path):
     with serving() as server:
         done = subprocess.run([sys.executable, "-m", "heapyard", "profile", "--attach", str(server.process.pid), "--for", "1s",

@@ -1,10 +1,10 @@
 // The collector: accounts for the memory of every program that hands it its shared memory, and writes a trace of each.
 //
-//   collector --socket PATH --folder FOLDER [--limit BYTES] [--never-step]
+//   collector --socket PATH --folder FOLDER [--limit BYTES] [--never-step] [--attached]
 //
-// It ends when its standard input has ended and no traced program is left, or by SIGTERM; SIGINT is its parent's
-// matter. It prints "ready" once it listens. A program that dies, by whatever signal, leaves its shared memory, which
-// is read to its end.
+// It ends when its standard input has ended and no traced program is left (--attached: even if one is), or by SIGTERM;
+// SIGINT is its parent's matter. It prints "ready" once it listens. A program that dies, by whatever signal, leaves its
+// shared memory, which is read to its end.
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
@@ -94,6 +94,7 @@ class Collector {
       if (files[2].revents != 0) {
         char ignored[256];
         parent = read(0, ignored, sizeof ignored) > 0;
+        stopped |= !parent && limits_.attached;
       }
       std::vector<const Process*> dead;
       for (std::size_t index = 3; index < files.size(); ++index) {
@@ -148,11 +149,10 @@ class Collector {
 int main(int count, char** arguments) {
   std::string socket_path, folder;
   Limits limits;
-  constexpr option kOptions[] = {{"socket", required_argument, nullptr, 's'},
-                                 {"folder", required_argument, nullptr, 'f'},
-                                 {"limit", required_argument, nullptr, 'l'},
-                                 {"never-step", no_argument, nullptr, 'n'},
-                                 {}};
+  constexpr option kOptions[] = {
+      {"socket", required_argument, nullptr, 's'}, {"folder", required_argument, nullptr, 'f'},
+      {"limit", required_argument, nullptr, 'l'},  {"never-step", no_argument, nullptr, 'n'},
+      {"attached", no_argument, nullptr, 'a'},     {}};
   for (int given; (given = getopt_long(count, arguments, "", kOptions, nullptr)) != -1;) {
     switch (given) {
       case 's':
@@ -166,6 +166,9 @@ int main(int count, char** arguments) {
         break;
       case 'n':
         limits.may_step = false;
+        break;
+      case 'a':
+        limits.attached = true;
         break;
       default:
         return 2;

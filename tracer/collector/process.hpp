@@ -26,6 +26,7 @@ struct Limits {
   std::size_t nodes = 2'000'000;        // 72 bytes each, and 8 in the hash
   std::size_t live_samples = 1u << 17;  // beyond it the interval doubles
   bool may_step = true;                 // from exact to sampled, when the collector cannot keep up
+  bool attached = false;                // programs are traced for as long as someone looks, not to their ends
 };
 
 class Process {

@@ -21,7 +21,10 @@ _LINGER = 2.0  # seconds a collector has, after its program, before it is said w
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to trace and how. `interval`: mean bytes between samples, a power of two. `library`: an allocator to preload."""
+    """What to trace and how. `interval`: mean bytes between samples, a power of two. `library`: an allocator to preload.
+
+    `attached`: to a process that runs already, for as long as this one looks.
+    """
 
     command: Sequence[str]
     mode: str = "sampled"
@@ -29,6 +32,7 @@ class Plan:
     depth: int = 128
     limit: int = 256 << 20
     never_step: bool = False
+    attached: bool = False
     library: Path | None = None
     env: Mapping[str, str] | None = None
 
@@ -54,7 +58,7 @@ class Collector:
         socket = self._room / "collector"
         self._process = subprocess.Popen(
             [str(binary), "--socket", str(socket), "--folder", str(folder), "--limit", str(plan.limit),
-             *(["--never-step"] if plan.never_step else [])],
+             *(["--never-step"] if plan.never_step else []), *(["--attached"] if plan.attached else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )
         assert self._process.stdout is not None

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ..catalog.elf import exported
@@ -31,7 +32,7 @@ def attach(
     program = check(pid)
     ended = os.pidfd_open(pid)
     try:
-        collector = Collector(folder, plan)
+        collector = Collector(folder, replace(plan, attached=True))
         try:
             _load(pid, program, collector)
         except BaseException:
