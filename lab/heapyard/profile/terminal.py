@@ -89,8 +89,9 @@ def facts(trace: Trace) -> list[str]:
     error = total_error(owners(trace, peak)) if peak else 0.0
     line_of_run = f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"
     line = f"peak {format_bytes(trace.peak_bytes)}" + (f" ± {format_bytes(error)}" if error else "")
-    if len(trace.totals):
-        line += f" live, {format_bytes(trace.totals[:, 5].max())} resident"
+    line += " live"
+    if len(trace.totals) and trace.totals[:, 5].max() > 0:  # it may have ended before anyone looked
+        line += f", {format_bytes(trace.totals[:, 5].max())} resident"
     if end:
         line += f"; {_count(end['allocations'])} allocations, {_count(end['frees'])} frees"
     return [line_of_run, line]
