@@ -40,7 +40,8 @@ def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     traced = trace(dataclasses.replace(plan, library=library, env=env), new_folder(name), _still_running)
     if not traced.traces:
         raise HeapyardError(
-            f"{name} was not traced", remedy="A static or set-user-ID program cannot be: no library can be loaded into it."
+            f"{name} was not traced",
+            remedy="It allocated nothing; or it is static or set-user-ID: no library can be loaded into such a program.",
         )
     _tell(traced, telling)
     if traced.exit_code != 0:
