@@ -107,7 +107,10 @@ void after_fork_in_child() {
   process.connecting.store(process.connecting.load() == 3 ? 3 : 0);
   process.modules_known.store(0);
   process.generation.fetch_add(1);
-  if (loaded_late()) process.recorders.forget();
+  if (loaded_late()) {
+    process.recorders.forget();
+    redirect_after_fork();
+  }
   ThreadState& self = this_thread;
   self.ring = RingWriter{};  // its memory has gone
   self.random ^= static_cast<std::uint64_t>(getpid()) << 32;

@@ -238,6 +238,8 @@ void redirect_newcomers() {
   if (changed) dl_iterate_phdr(lead_object<false>, nullptr);
 }
 
+void redirect_after_fork() { busy.store(false, std::memory_order_relaxed); }
+
 void give_calls_back() {
   if (!led_here.exchange(false)) return;
   for (;;) {

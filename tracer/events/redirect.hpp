@@ -12,6 +12,8 @@ namespace heapyard::tracer {
 bool redirect_calls();
 // The same for objects that were loaded since, if the last look is a while ago.
 void redirect_newcomers();
+// In a forked child, which may have lost a thread that was at it.
+void redirect_after_fork();
 // Everyone calls the real functions again; this library stays where it is.
 void give_calls_back();
 
