@@ -26,6 +26,16 @@ pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="attaching w
 MB = 1_000_000
 
 
+@pytest.fixture(autouse=True, scope="module")
+def permitted() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    told = subprocess.run(["gdb", "-nx", "-batch", "-p", str(child.pid)], capture_output=True, text=True)
+    child.kill()
+    child.wait()
+    if "not permitted" in told.stderr:
+        pytest.skip("the system does not permit attaching to processes")
+
+
 class Server:
     """`subject serve`, which does what it is told while two threads of it allocate."""
 
