@@ -72,6 +72,11 @@ def test_the_law_sees(name, text, fault):
     assert faults_in(name, text) == [fault]
 
 
+def test_no_download_is_under_version_control():
+    archives = (".whl", ".gz", ".tgz", ".zip", ".xz", ".zst", ".deb", ".so", ".a", ".o", ".hytrace")
+    assert [str(path.relative_to(ROOT)) for path in tracked() if path.name.endswith(archives)] == []
+
+
 def test_lines_fit():
     long = [
         f"{path.relative_to(ROOT)}:{number}" for path in tracked() if path.suffix in SOURCES

@@ -10,7 +10,9 @@ import os
 import gdb  # type: ignore[import-not-found]
 
 # Of malloc.c in the C library, whose other functions lie between and beside these and have no names in a stripped one.
-_OF_MALLOC = ("malloc", "free", "calloc", "realloc", "memalign", "valloc", "pvalloc", "malloc_trim", "mallopt", "mallinfo")
+# Several, for a library of another allocator, or ours of an earlier time, hides some of them from gdb.
+_OF_MALLOC = ("malloc", "__libc_malloc", "__libc_free", "__libc_calloc", "__libc_realloc", "__libc_memalign", "malloc_trim",
+              "malloc_info", "malloc_stats", "mallopt", "mallinfo2")
 _AROUND = 16 << 10
 
 
@@ -42,25 +44,16 @@ def frames_of_thread():
 
 
 def unsafe_ranges(pid):
-    """The dynamic linker, and the allocator: its library, or what surrounds malloc in the C library or the program."""
-    ranges, whole = [], {}
-    malloc = address("malloc")
+    """The dynamic linker, every library with a malloc, and what surrounds malloc in the C library or the program."""
+    known = [at for at in map(address, _OF_MALLOC) if at]
+    ranges = [(at - _AROUND, at + _AROUND) for at in known]
+    with_malloc = os.environ["HEAPYARD_WITH_MALLOC"].split("\n")
     with open(f"/proc/{pid}/maps") as maps:
         for line in maps:
             fields = line.split(None, 5)
-            low, high = (int(end, 16) for end in fields[0].split("-"))
             path = fields[5].strip() if len(fields) > 5 else ""
-            if "x" in fields[1] and path.startswith("/"):
-                whole.setdefault(path, []).append((low, high))
-    for path, parts in whole.items():
-        name = os.path.basename(path)
-        has_malloc = any(low <= malloc < high for low, high in parts)
-        if name.startswith(("ld-linux", "ld-2.")) or (has_malloc and not name.startswith("libc") and ".so" in name):
-            ranges += parts
-    known = [at for at in map(address, _OF_MALLOC) if at]
-    near = [at for at in known if abs(at - malloc) < 1 << 20]
-    if near:
-        ranges.append((min(near) - _AROUND, max(near) + _AROUND))
+            if "x" in fields[1] and (os.path.basename(path).startswith("ld-linux") or path in with_malloc):
+                ranges.append(tuple(int(end, 16) for end in fields[0].split("-")))
     return ranges
 
 

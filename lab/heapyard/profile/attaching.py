@@ -89,13 +89,22 @@ def check(pid: int) -> str:
 
 def observable_heap(pid: int) -> Path | None:
     """The library the process has loaded that tells of its pages, if any. O(loaded libraries)."""
+    return next(map(Path, _libraries_with(pid, "heapyard_observe_pages")), None)
+
+
+def _is_libc(path: str) -> bool:
+    return Path(path).name.startswith("libc.so")
+
+
+def _libraries_with(pid: int, symbol: str) -> list[str]:
+    found = []
     for path in _mapped(pid):
         try:
-            if path.endswith(".so") and exported(Path(path), ["heapyard_observe_pages"]):
-                return Path(path)
+            if ".so" in Path(path).name and exported(Path(path), [symbol]):
+                found.append(path)
         except (OSError, HeapyardError, ValueError):
             continue
-    return None
+    return found
 
 
 def _mapped(pid: int) -> list[str]:
@@ -109,6 +118,7 @@ def _load(pid: int, program: str, collector: Collector) -> None:
     script = Path(__file__).with_name("attach_gdb.py")
     env = {
         **os.environ, "HEAPYARD_PID": str(pid), "HEAPYARD_LIBRARY": str(collector.library), "HEAPYARD_WISH": collector.wish,
+        "HEAPYARD_WITH_MALLOC": "\n".join(path for path in _libraries_with(pid, "malloc") if not _is_libc(path)),
     }
     answer: dict[str, object] = {}
     for _ in range(_TRIES):
