@@ -45,23 +45,15 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("module, name", [(speedscope, "it.speedscope.json"), (collapsed, "it.txt"), (pprof, "it.pb.gz"),
-                                          (perfetto, "it.json")])
+@pytest.mark.parametrize("module, name", [(speedscope, "it.speedscope.json"), (collapsed, "it.txt"), (pprof, "it.pb.gz")])
 def test_speedscope_opens_it(chromium: Any, viewer: Path, trace: Trace, tmp_path: Path, module: Any, name: str):
-    """It reads pprof's, collapsed and Chrome's formats too; a trace of counters alone holds nothing it could show."""
+    """It reads pprof's and collapsed ones too."""
     data = module.render(trace, Naming(trace, frames_of(trace)), at_instant(trace, "peak"))
     script = tmp_path / "it.js"
     script.write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {json.dumps(base64.b64encode(data).decode())})")
     page = chromium.new_context().new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
     page.goto(f"{viewer.as_uri()}#localProfilePath={script}")
-    try:
-        page.wait_for_function("document.title != 'speedscope'", timeout=20_000)
-    except Exception:
-        assert module is perfetto, (said, page.inner_text("body"))
-        return
-    assert module is not perfetto
+    page.wait_for_function("document.title != 'speedscope'", timeout=20_000)
     assert name.split(".")[0] in page.title() or "truth" in page.title() or "live" in page.title(), page.title()
 
 

@@ -245,7 +245,8 @@ def test_a_traced_treatment_is_served_by_its_allocator_and_leaves_a_trace(tmp_pa
     assert traced.status == plain.status == "ok", traced.reason
     assert traced.provider == plain.provider and (name == "glibc" or Path(plain.provider) == allocator.library)
     assert traced.metrics["trace_bytes"] > 100 and traced.metrics["collector_rss"] > 1 << 20
-    assert "trace_bytes" not in plain.metrics
+    assert plain.metrics["trace_bytes"] == plain.metrics["collector_rss"] == 0
+    assert "trace_bytes" not in trial(tmp_path, what, allocator).metrics
     left = subprocess.run(["pgrep", "heapyard-collec"], capture_output=True, text=True).stdout.split()
     assert not any(tmp_path.name in Path(f"/proc/{pid}/cmdline").read_text() for pid in left)
 

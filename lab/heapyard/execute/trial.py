@@ -56,7 +56,9 @@ def run_trial(
         found, complaint = running.result()
         after = read_guards()
     finally:
-        traced = _close(collector, scene) if collector else {}
+        traced = _close(collector, scene)
+    if "tracer" not in treatment.levels:
+        traced = {}  # else none is zero bytes: a figure has the untraced treatment too
 
     own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0)
     readings, tripped = judge(before, after, own_cpu)
@@ -104,10 +106,12 @@ def run_trial(
     return replace(base, metrics=metrics, series=series, answer=answer)
 
 
-def _close(collector: Collector, scene: Scene) -> dict[str, float]:
+def _close(collector: Collector | None, scene: Scene) -> dict[str, float]:
     """Its own memory, and the bytes it has written once it has ended."""
-    memory = collector.memory()
-    collector.stop()  # the program's tree has ended, and what it wrote is read
+    memory = 0
+    if collector is not None:
+        memory = collector.memory()
+        collector.stop()  # the program's tree has ended, and what it wrote is read
     sizes = [path.stat().st_size for path in (scene.lab / "traces").glob("*.hytrace")]
     return {"trace_bytes": float(sum(sizes)), "collector_rss": float(memory)}
 
