@@ -33,13 +33,14 @@ inline constexpr unsigned kBfmHeaps = 64;  // at most; twice the processors are 
 inline constexpr unsigned kBfmDepth = 8;   // paper, section 3.4
 
 template <class StepsT, unsigned Heaps, unsigned Depth, class OnEmpty = GiveBack, class PagesT = os::SystemPages,
-          template <class> class Growth = HugeSteps>
+          template <class> class Growth = HugeSteps, class Sampling = NotSampled>
 struct BfmParts {
   using Steps = StepsT;
   using Pages = PagesT;
   using Ranges = ObservedRanges<BestFitTree<Pages, Growth<Pages>>>;
   using Spans = MultiHeap<BucketHeap<Steps, Ranges, OnEmpty>, Ranges, Heaps>;
-  using Front = ThreadCache<Spans, Ranges, Depth>;
+  using Front = ThreadCache<Spans, Ranges, Depth, Sampling>;
+  using Samples = SamplesOf<Sampling, BfmParts, BestFitTree<Pages>>;
   static inline constinit Ranges ranges;
   static inline constinit Spans spans{ranges};
   static inline constinit Front front{spans, ranges};
@@ -52,6 +53,7 @@ struct BfmPartsNoCache {
   using Ranges = ObservedRanges<BestFitTree<Pages, Growth<Pages>>>;
   using Spans = MultiHeap<BucketHeap<Steps, Ranges>, Ranges, Heaps>;
   using Front = NoCache<Spans>;
+  using Samples = NoSampledBlocks;
   static inline constinit Ranges ranges;
   static inline constinit Spans spans{ranges};
   static inline constinit Front front{spans};
@@ -66,5 +68,9 @@ using BfmCache = PrefixHeap<BfmParts<BfmSteps, 1, kBfmDepth>>;
 using BfmCoarse = PrefixHeap<BfmParts<BfmCoarseSteps, kBfmHeaps, kBfmDepth>>;
 using BfmKeepLast = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, KeepLast>>;
 using BfmSmallPages = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, GiveBack, os::SystemPages, SmallSteps>>;
+// For the tracer: two stacks per class, and deeper ones, since each refill is asked for the next sample.
+inline constexpr unsigned kBfmSampledDepth = 64;
+using BfmSampled =
+    PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmSampledDepth, GiveBack, os::SystemPages, HugeSteps, Sampled>>;
 
 }  // namespace heapyard

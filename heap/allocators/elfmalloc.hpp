@@ -12,6 +12,7 @@
 #pragma once
 
 #include "heap/core/slab_classes.hpp"
+#include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/backend/lone_ranges.hpp"
 #include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/page_groups.hpp"
@@ -29,7 +30,8 @@ namespace heapyard {
 inline constexpr unsigned kElfRings = 4;      // of listed slabs, per class
 inline constexpr unsigned kElfBackends = 64;  // stacks of empty pages: as many as processors are used
 
-template <class Capacity, class PagesT = os::SystemPages, class SpansT = VirtualSpans<PagesT, core::slab::kBigPage>>
+template <class Capacity, class PagesT = os::SystemPages, class SpansT = VirtualSpans<PagesT, core::slab::kBigPage>,
+          class Sampling = NotSampled>
 struct ElfmallocParts {
   using Pages = PagesT;
   using Spans = SpansT;
@@ -39,8 +41,9 @@ struct ElfmallocParts {
   template <bool Big>
   using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
-  using Front = MagazineCache<Pool, Map, Pages, Capacity>;
+  using Front = MagazineCache<Pool, Map, Pages, Capacity, Sampling>;
   using Large = ObservedRanges<LoneRanges<Pages>>;
+  using Samples = SamplesOf<Sampling, ElfmallocParts, BestFitTree<Pages>>;
   static inline constinit Spans spans;
   static inline constinit Groups<false> small_groups{spans};
   static inline constinit Groups<true> big_groups{spans};
@@ -53,6 +56,9 @@ struct ElfmallocParts {
 
 using Elfmalloc = MaskHeap<ElfmallocParts<MagazineCapacity>>;
 using ElfmallocAsBuilt = MaskHeap<ElfmallocParts<MagazineCapacityAsBuilt>>;
+// Not of the literature: for the tracer.
+using ElfmallocSampled = MaskHeap<
+    ElfmallocParts<MagazineCapacity, os::SystemPages, VirtualSpans<os::SystemPages, core::slab::kBigPage>, Sampled>>;
 using ElfmallocL = MaskHeap<ElfmallocParts<OwnSlabOnly>>;
 
 }  // namespace heapyard

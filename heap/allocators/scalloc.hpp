@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "heap/core/scalloc_classes.hpp"
+#include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/backend/lone_ranges.hpp"
 #include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/span_pool.hpp"
@@ -46,20 +47,24 @@ struct ScallocDefaults {
   static constexpr unsigned kBackends = kScallocBackends;
   static constexpr unsigned kReuse = kScallocReuse;
   static constexpr bool kPerCore = false;
+  using Sampling = NotSampled;
 };
 
 template <class Choices = ScallocDefaults>
 struct ScallocParts {
+  using Sampling = typename Choices::Sampling;
   using Pages = typename Choices::Pages;
   using Classes = typename Choices::Classes;
   using Spans = typename Choices::Spans;
-  using Pool = SpanPool<Classes, ListSpan, Spans, typename Choices::OnEmpty, Choices::kBackends>;
-  using Buffer =
-      AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable>;
+  using Span = ListSpanOf<core::Concurrency, Sampling::kSampled>;
+  using Pool = SpanPool<Classes, Span, Spans, typename Choices::OnEmpty, Choices::kBackends>;
+  using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable,
+                                  typename Sampling::template Turns<Classes::kClasses>>;
   using Front =
       std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
-  using Map = VirtualSpanMap<Classes, Spans>;
+  using Map = VirtualSpanMap<Classes, Spans, Span>;
   using Large = ObservedRanges<LoneRanges<Pages>>;
+  using Samples = SamplesOf<Sampling, ScallocParts, BestFitTree<Pages>>;
   static inline constinit Spans spans;
   static inline constinit Pool pool{spans};
   static inline constinit Front front{pool};
@@ -107,6 +112,11 @@ struct ScallocSpansOf : ScallocDefaults {
   using Classes = core::ScallocClasses<Bytes, Whole>;
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
+// Not of the literature: for the tracer.
+struct ScallocSplit : ScallocDefaults {
+  using Sampling = heapyard::Sampled;
+};
+using ScallocSampled = MaskHeap<ScallocParts<ScallocSplit>>;
 using ScallocStack = MaskHeap<ScallocParts<ScallocWithStacks>>;
 using ScallocClab = MaskHeap<ScallocParts<ScallocPerCore>>;
 using ScallocSmallSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{256} << 10>>>;

@@ -4,7 +4,7 @@
 // section 3; elfmalloc's slabs); what does not is a range of its own. This file joins map, front end, pool,
 // reservation and the source of large ranges. Cost: that of the front end up to the largest class; of that source
 // beyond. Errors: null with
-// errno ENOMEM, or false, when memory is out.
+// errno ENOMEM, or false, when memory is out. A front end that is sampled: see layers/frontend/sampling.hpp.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace heapyard {
 
 // `Parts` makes the layers: constinit statics `spans`, `pool`, `front`, `large` and types Front, Map, Large,
-// Pages.
+// Pages, Samples.
 template <class Parts>
 class MaskHeap {
   using Map = typename Parts::Map;
@@ -26,6 +26,7 @@ class MaskHeap {
   using Front = typename Parts::Front;
   using Visit = typename Front::Visit;
   using Large = typename Parts::Large;
+  using Samples = typename Parts::Samples;
 
   struct Layers {
     using Front = typename Parts::Front;
@@ -34,24 +35,29 @@ class MaskHeap {
     static void fork_prepare() {
       Parts::front.fork_prepare();
       Parts::large.fork_prepare();
+      Samples::fork_prepare();
     }
     static void fork_parent() {
+      Samples::fork_parent();
       Parts::large.fork_parent();
       Parts::front.fork_parent();
     }
     static void fork_child(typename Front::Thread* own) {
+      Samples::fork_child();
       Parts::large.fork_child();
       Parts::front.fork_child(own);
     }
   };
   using Process = heapyard::Process<Layers>;
-  using Blocks = RangeBlocks<Process, Large, typename Parts::Pages>;
+  using Blocks = RangeBlocks<Process, Large, typename Parts::Pages, Samples>;
   using Lone = typename Blocks::Lone;
 
  public:
+  static constexpr bool kSampled = Front::kSampled;
+
   // The hot path: the class, the thread's front end, done.
   static void* allocate(std::size_t bytes) {
-    return Classes::is_small(bytes) ? allocate_class(Classes::small_class_of(bytes)) : allocate_other(bytes);
+    return Classes::is_small(bytes) ? allocate_class(Classes::small_class_of(bytes), bytes) : allocate_other(bytes);
   }
 
   static void free(void* block) {
@@ -67,10 +73,9 @@ class MaskHeap {
     if (bytes <= Classes::kLargest && alignment <= Classes::kLargest) {
       const std::size_t ask = Map::bytes_to_align(bytes, alignment);
       if (ask <= Classes::kLargest) {
-        void* block = allocate(ask);
-        if (block == nullptr) return nullptr;
-        if (Parts::spans.contains(block)) return Map::align(block, alignment);
-        Lone::free(block);  // the thread was inside already
+        void* block = allocate_class(Classes::class_of(ask), bytes, alignment);
+        // Else it is null, or was aligned by whoever made it.
+        return Parts::spans.contains(block) ? Map::align(block, alignment) : block;
       }
     }
     return allocate_large(bytes, alignment);
@@ -79,7 +84,7 @@ class MaskHeap {
   static void* allocate_zeroed(std::size_t bytes) {
     void* block = allocate(bytes);
     if (block == nullptr) return nullptr;
-    const bool zero = !Parts::spans.contains(block) && (Large::kZeroed || Lone::owns(block));
+    const bool zero = !Parts::spans.contains(block) && (Lone::owns(block) || (Large::kZeroed && !Samples::kSampled));
     return zero ? block : Blocks::zero(block, bytes);
   }
 
@@ -102,6 +107,7 @@ class MaskHeap {
     if (visit.again) return false;
     Parts::pool.trim();
     Parts::large.trim();
+    Samples::trim();
     Process::leave(visit);
     return true;
   }
@@ -109,25 +115,34 @@ class MaskHeap {
   // Mappings of single blocks are not counted.
   static HeapUsage usage() {
     const auto large = Parts::large.usage();
+    const HeapUsage samples = Samples::usage();
     HeapUsage sum = Map::usage(Parts::spans);
-    sum.mapped += large.mapped;
-    sum.free += large.free;
+    sum.mapped += large.mapped + samples.mapped;
+    sum.free += large.free + samples.free;
     return sum;
   }
 
  private:
   static constexpr std::size_t kAlignment = 16;
 
-  static void* allocate_class(unsigned c) {
+  static void* allocate_class(unsigned c, std::size_t bytes, std::size_t alignment = kAlignment) {
     void* block = Parts::front.allocate(c);
-    return block != nullptr ? block : refill(c);
+    return block != nullptr ? block : refill(c, Front::kSampled ? bytes : 0, alignment);
   }
 
-  [[gnu::noinline]] static void* refill(unsigned c) {
+  // `bytes`: asked for; of use where the front end is sampled. A block of no span is aligned.
+  [[gnu::noinline]] static void* refill(unsigned c, [[maybe_unused]] std::size_t bytes, std::size_t alignment) {
     const Visit visit = Process::enter();
-    if (visit.again) return os::or_no_memory(Lone::allocate(Classes::bytes_of(c), kAlignment));
+    if (visit.again) return os::or_no_memory(Lone::allocate(Classes::bytes_of(c), alignment));
     work_off(visit);
-    void* block = Parts::front.refill(visit, c);
+    void* block = nullptr;
+    if constexpr (Front::kSampled) {
+      const std::size_t counted = Classes::bytes_of(c);
+      if (const std::uint32_t log2_interval = Parts::front.due(visit, c, counted)) [[unlikely]]
+        block = Samples::allocate(bytes, counted, alignment, log2_interval);
+    }
+    if (block == nullptr) [[likely]]
+      block = Parts::front.refill(visit, c);
     Process::leave(visit);
     return os::or_no_memory(block);
   }
@@ -142,7 +157,7 @@ class MaskHeap {
   }
 
   [[gnu::noinline]] static void* allocate_other(std::size_t bytes) {
-    if (bytes <= Classes::kLargest) return allocate_class(Classes::class_of(bytes));
+    if (bytes <= Classes::kLargest) return allocate_class(Classes::class_of(bytes), bytes);
     return allocate_large(bytes, 0);
   }
 
@@ -160,7 +175,7 @@ class MaskHeap {
       if (Parts::spans.contains(block))
         Parts::front.release(visit, Map::of(block), block);
       else
-        Parts::large.free(block);
+        Blocks::free_inside(Parts::large, block);
     });
   }
 };

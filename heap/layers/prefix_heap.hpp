@@ -3,7 +3,7 @@
 // Idea: BFM (paper, sections 2.1 and 2.2). The word is a page record's address for a small block, zero for a range
 // or a mapping of its own. This file joins front end, spans and ranges.
 // Cost: that of the front end for small blocks; of the ranges for others. Errors: null with errno ENOMEM,
-// or false, when memory is out.
+// or false, when memory is out. A front end that is sampled: see layers/frontend/sampling.hpp.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,12 @@
 
 namespace heapyard {
 
-// `Parts` makes the layers: constinit statics `ranges`, `spans`, `front` and types Steps, Front, Pages.
+// `Parts` makes the layers: constinit statics `ranges`, `spans`, `front` and types Steps, Front, Pages, Samples.
 template <class Parts>
 class PrefixHeap {
   using Steps = typename Parts::Steps;
   using Front = typename Parts::Front;
+  using Samples = typename Parts::Samples;
   using Visit = typename Front::Visit;
 
   struct Layers {
@@ -33,27 +34,32 @@ class PrefixHeap {
     static void fork_prepare() {
       Parts::spans.fork_prepare();
       Parts::ranges.fork_prepare();
+      Samples::fork_prepare();
     }
     static void fork_parent() {
+      Samples::fork_parent();
       Parts::ranges.fork_parent();
       Parts::spans.fork_parent();
     }
     static void fork_child(typename Front::Thread*) {
+      Samples::fork_child();
       Parts::ranges.fork_child();
       Parts::spans.fork_child();
     }
   };
   using Process = heapyard::Process<Layers>;
-  using Blocks = RangeBlocks<Process, typename Parts::Ranges, typename Parts::Pages>;
+  using Blocks = RangeBlocks<Process, typename Parts::Ranges, typename Parts::Pages, Samples>;
   using Lone = typename Blocks::Lone;
 
  public:
+  static constexpr bool kSampled = Front::kSampled;
+
   // The hot path: a table, the thread's stack, done.
   static void* allocate(std::size_t bytes) {
     if (bytes <= Steps::kLargest) [[likely]] {
       const unsigned size_class = Steps::class_of(bytes);
       void* block = Parts::front.allocate(size_class);
-      return block != nullptr ? block : refill(size_class);
+      return block != nullptr ? block : refill(size_class, Front::kSampled ? bytes : 0);
     }
     return allocate_range(bytes, 0);
   }
@@ -102,6 +108,7 @@ class PrefixHeap {
     const Visit visit = Process::enter();
     if (visit.again) return false;
     Parts::ranges.trim();
+    Samples::trim();
     Process::leave(visit);
     return true;
   }
@@ -111,19 +118,28 @@ class PrefixHeap {
     const Visit visit = Process::enter();
     if (visit.again) return {};
     const HeapUsage ranges = Parts::ranges.usage();
+    const HeapUsage samples = Samples::usage();
     const std::size_t in_spans = Parts::spans.free_bytes();
     Process::leave(visit);
-    return {ranges.mapped, ranges.free + in_spans};
+    return {ranges.mapped + samples.mapped, ranges.free + samples.free + in_spans};
   }
 
  private:
   static constexpr std::size_t kAlignment = 16;
 
-  [[gnu::noinline]] static void* refill(unsigned size_class) {
+  // `bytes`: asked for; of use where the front end is sampled.
+  [[gnu::noinline]] static void* refill(unsigned size_class, [[maybe_unused]] std::size_t bytes) {
     const Visit visit = Process::enter();
     if (visit.again) return os::or_no_memory(Lone::allocate(Steps::bytes_of(size_class), kAlignment));
     work_off();
-    void* block = Parts::front.refill(visit, size_class);
+    void* block = nullptr;
+    if constexpr (Front::kSampled) {
+      const std::size_t counted = Steps::bytes_of(size_class);
+      if (const std::uint32_t log2_interval = Parts::front.due(visit, size_class, counted)) [[unlikely]]
+        block = Samples::allocate(bytes, counted, kAlignment, log2_interval);
+    }
+    if (block == nullptr) [[likely]]
+      block = Parts::front.refill(visit, size_class);
     Process::leave(visit);
     return os::or_no_memory(block);
   }
@@ -148,7 +164,7 @@ class PrefixHeap {
       if (PageRecord::prefix_of(block) != 0)
         Parts::spans.free(&block, 1);
       else
-        Parts::ranges.free(block);
+        Blocks::free_inside(Parts::ranges, block);
     });
   }
 };

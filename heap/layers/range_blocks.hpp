@@ -1,7 +1,8 @@
 // Blocks that are ranges of their own: what a heap does with requests that no size class serves.
 //
 // Idea: a thread that may enter the heap gets a range of the source below; one that is inside already gets a mapping
-// of its own, which the word before the block tells apart (layers/backend/lone_mapping.hpp). Cost: that of the
+// of its own, which the word before the block tells apart (layers/backend/lone_mapping.hpp). In a heap that is sampled
+// it also tells of all these blocks, and blocks of a class that are samples come here. Cost: that of the
 // source. Errors: null with errno ENOMEM, or false.
 #pragma once
 
@@ -10,13 +11,15 @@
 #include <cstring>
 
 #include "heap/layers/backend/lone_mapping.hpp"
+#include "heap/layers/sampled_blocks.hpp"
 #include "heap/os/no_memory.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
-// Process: the heap's (layers/process.hpp). Ranges: a RangeSource whose words before a block are {size, 0}.
-template <class Process, class Ranges, class Pages>
+// Process: the heap's (layers/process.hpp). Ranges: a RangeSource whose words before a block are {size, 0}. Samples:
+// SampledBlocks or NoSampledBlocks.
+template <class Process, class Ranges, class Pages, class Samples>
 class RangeBlocks {
   using Visit = typename Process::Visit;
 
@@ -33,30 +36,42 @@ class RangeBlocks {
     work_off(visit);
     void* block = alignment == 0 ? ranges.allocate(bytes) : ranges.allocate_aligned(bytes, alignment);
     Process::leave(visit);
+    tell_allocated(block, bytes);
     return os::or_no_memory(block);
   }
 
   static void free(Ranges& ranges, void* block) {
+    tell_returned(block);
     if (Lone::owns(block)) return Lone::free(block);
     const Visit visit = Process::enter();
     if (visit.again) return Process::put_aside(block);
-    ranges.free(block);
+    free_inside(ranges, block);
     Process::leave(visit);
+  }
+
+  // The same for a block that was put aside: whoever frees it is inside.
+  static void free_inside(Ranges& ranges, void* block) {
+    if constexpr (Samples::kSampled) {
+      if (Samples::owns(block)) return Samples::free(block);
+    }
+    ranges.free(block);
   }
 
   // Whether the block now serves `bytes` where it is. `classes_to`: bytes up to which a size class serves.
   static bool resize(Ranges& ranges, void* block, std::size_t bytes, std::size_t classes_to) {
-    const std::size_t now = usable(ranges, block);
-    if (Lone::owns(block)) return bytes <= now && bytes >= now / 2;
-    if (bytes > kMost || (bytes <= classes_to && now > 2 * classes_to)) return false;
-    const Visit visit = Process::enter();
-    if (visit.again) return bytes <= now;
-    const bool resized = ranges.resize(block, bytes);
-    Process::leave(visit);
-    return resized;
+    if constexpr (Samples::kSampled) {
+      if (Samples::owns(block)) return Samples::resize(block, bytes);
+    }
+    if (!resize_range(ranges, block, bytes, classes_to)) return false;
+    tell_returned(block);
+    tell_allocated(block, bytes);
+    return true;
   }
 
   static std::size_t usable(const Ranges& ranges, const void* block) {
+    if constexpr (Samples::kSampled) {
+      if (Samples::owns(block)) return Samples::usable(block);
+    }
     return Lone::owns(block) ? Lone::usable(block) : ranges.usable(block);
   }
 
@@ -73,6 +88,29 @@ class RangeBlocks {
   }
 
  private:
+  static bool resize_range(Ranges& ranges, void* block, std::size_t bytes, std::size_t classes_to) {
+    const std::size_t now = usable(ranges, block);
+    if (Lone::owns(block)) return bytes <= now && bytes >= now / 2;
+    if (bytes > kMost || (bytes <= classes_to && now > 2 * classes_to)) return false;
+    const Visit visit = Process::enter();
+    if (visit.again) return bytes <= now;
+    const bool resized = ranges.resize(block, bytes);
+    Process::leave(visit);
+    return resized;
+  }
+
+  static void tell_allocated(void* block, std::size_t bytes) {
+    if constexpr (Samples::kSampled) {
+      const os::SampleEvents* events = os::sample_listener();
+      if (events != nullptr && block != nullptr) events->allocated(block, bytes);
+    }
+  }
+  static void tell_returned(void* block) {
+    if constexpr (Samples::kSampled) {
+      if (const os::SampleEvents* events = os::sample_listener()) events->returned(block);
+    }
+  }
+
   // From here on untouched zero pages cost less than clearing.
   static constexpr std::size_t kZeroedBySystem = std::size_t{1} << 20;
 };

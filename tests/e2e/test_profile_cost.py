@@ -1,12 +1,14 @@
 """What tracing costs, beside heaptrack, memray, jemalloc's profiler and massif: interleaved rounds, ratios (on request).
 
-HEAPYARD_MEMRAY_PYTHON: an interpreter with memray. HEAPYARD_ROUNDS: 8 unless said otherwise.
+HEAPYARD_MEMRAY_PYTHON: an interpreter with memray. HEAPYARD_ROUNDS: 8 unless said otherwise. HEAPYARD_MINUTES: of the long
+run, 1 unless said otherwise.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -15,6 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +25,9 @@ from profiled import program
 from scipy import stats
 
 from heapyard.catalog.allocators import installed_allocators
+from heapyard.catalog.own_heaps import sampled_variant, samples_itself
 from heapyard.execute.collector import Collector, Plan
+from heapyard.profile.trace import load_trace
 
 pytestmark = pytest.mark.on_request
 ROUNDS = int(os.environ.get("HEAPYARD_ROUNDS", "8"))
@@ -78,11 +83,16 @@ def plainly(allocator: str | None = None, extra: dict[str, str] | None = None) -
     return run
 
 
-def traced_as(mode: str, allocator: str | None = None) -> Callable[[Subject, Path], tuple[float, int]]:
-    libraries = {a.name: a.library for a in installed_allocators()}
+def plan_of(subject: Subject, mode: str, allocator: str | None, **plan: Any) -> Plan:
+    """As `heapyard profile --allocator` makes it: a heap of ours is sampled from within."""
+    library = {a.name: a.library for a in installed_allocators()}[allocator] if allocator else None
+    library = (sampled_variant(library) if mode == "sampled" else None) or library
+    return Plan(subject.command, mode=mode, library=library, told_by_heap=samples_itself(library), **plan)
 
+
+def traced_as(mode: str, allocator: str | None = None) -> Callable[[Subject, Path], tuple[float, int]]:
     def run(subject: Subject, folder: Path) -> tuple[float, int]:
-        collector = Collector(folder, Plan(subject.command, mode=mode, library=libraries[allocator] if allocator else None))
+        collector = Collector(folder, plan_of(subject, mode, allocator))
         took = timed(subject, subject.command, {**os.environ, **collector.environment}, folder)
         collector.close()
         return took, sum(path.stat().st_size for path in folder.glob("*.hytrace"))
@@ -143,6 +153,9 @@ def ways() -> list[Way]:
         Way("exact", "off", ROUNDS, traced_as("exact")),
         Way("bfm", None, ROUNDS, plainly("bfm")),
         Way("pages", "bfm", ROUNDS, traced_as("pages", "bfm")),
+        Way("within bfm", "bfm", ROUNDS, traced_as("sampled", "bfm")),
+        Way("scalloc", None, ROUNDS, plainly("scalloc")),
+        Way("within scalloc", "scalloc", ROUNDS, traced_as("sampled", "scalloc")),
         Way("jemalloc", None, ROUNDS, plainly("jemalloc")),
         Way("jemalloc prof", "jemalloc", ROUNDS,
             plainly("jemalloc", {"MALLOC_CONF": "prof:true,prof_active:true,prof_final:true"})),
@@ -210,12 +223,72 @@ RATES = [(9000, 200_000), (1800, 1_000_000), (880, 2_000_000), (420, 4_000_000),
 def test_overhead_over_the_rate_of_allocation(tmp_path: Path) -> None:
     """Time, by millions of pairs of malloc and free a second: of the tracer's modes, and of heaptrack."""
     print()
-    found = [way for way in ways() if way.name in ("off", "sampled", "exact", "heaptrack")]
+    found = [way for way in ways() if way.name in ("off", "sampled", "exact", "heaptrack", "scalloc", "within scalloc")]
     for steps, count in RATES:
         subject = Subject("rate", [str(program("rate")), str(count), str(steps)])
         taken, bases, size = in_blocks(subject, found, tmp_path)
         rate = count / float(np.median(taken["off"])) / 1e6
-        for way in found[1:]:
+        for way in (way for way in found if way.base):
             text = log_ratios(taken[way.name], bases[way.name])
             each = size[way.name] / count / 2
-            print(f"{rate:6.2f} million/s  {way.name:10} {text:34} {each:8.3f} bytes of trace per event", flush=True)
+            print(f"{rate:6.2f} million/s  {way.name:14} {text:34} {each:8.3f} bytes of trace per event", flush=True)
+
+
+def instructions(subject: Subject, env: dict[str, str], folder: Path) -> int:
+    """Of the program and the libraries in it, the collector's not; the same on every run but for the clock."""
+    done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind", *subject.command],
+                          env={**os.environ, **env}, check=True, capture_output=True, text=True, cwd=folder)
+    counted = re.search(r"Collected : (\d+)", done.stderr)
+    assert counted is not None, done.stderr
+    return int(counted[1])
+
+
+def test_overhead_in_instructions(tmp_path: Path) -> None:
+    """Ratios that do not scatter: each way to the same program, untraced under the same heap; no event is dropped."""
+    libraries = {a.name: str(a.library) for a in installed_allocators()}
+    chosen = [Subject("netbuild", [str(program("netbuild")), "--shapes", "100000"]),
+              Subject("jq", ["jq", "-n", "[range(100000)|tostring]|length"]),
+              Subject("python3, json", ["/usr/bin/python3", "-c", SCRIPT.replace("200000", "20000")])]
+    found: list[tuple[str, str | None]] = [("sampled", None), ("exact", None), ("pages", "bfm")]
+    found += [("sampled", heap) for heap in ("bfm", "scalloc", "elfmalloc")]
+    print()
+    for subject in chosen:
+        for mode, heap in found:
+            base = instructions(subject, {"LD_PRELOAD": libraries[heap]} if heap else {}, tmp_path)
+            collector = Collector(tmp_path / "traces", plan_of(subject, mode, heap, never_step=True))
+            count = instructions(subject, collector.environment, tmp_path)
+            collector.stop()
+            print(f"{subject.name:14} {mode:8} {'within ' + heap if heap else '':16} {count / base:.3f}", flush=True)
+            assert count > 0.8 * base
+
+
+def test_a_long_run_stays_within_its_bounds(tmp_path: Path) -> None:
+    """Redis under load for HEAPYARD_MINUTES (half an hour gives gigabytes): the trace and the collector stay as small as told."""
+    minutes, limit = float(os.environ.get("HEAPYARD_MINUTES", "1")), 256 << 10
+    [redis] = [subject for subject in subjects(tmp_path) if subject.name == "redis"]
+    port = redis.command[redis.command.index("--port") + 1]
+    collector = Collector(tmp_path / "traces", Plan(redis.command, limit=limit))
+    with subprocess.Popen(redis.command, env={**os.environ, **collector.environment}, stdout=subprocess.DEVNULL) as server:
+        ends, resident = time.monotonic() + minutes * 60, 0
+        time.sleep(1)
+        while time.monotonic() < ends:
+            subprocess.run(["redis-benchmark", "-p", port, "-q", "-n", "400000", "-c", "20", "-P", "16", "-r", "20000000", "-d",
+                            "700", "-t", "set,lpush,hset,sadd,get"], check=True, stdout=subprocess.DEVNULL)
+            status = Path(f"/proc/{server.pid}/status").read_text()
+            resident = max(resident, int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10)  # type: ignore[index]
+        told = subprocess.run(["redis-cli", "-p", port, "info", "memory"], check=True, capture_output=True, text=True).stdout
+        memory = collector.memory()
+        server.kill()
+    collector.close()
+    [path] = (tmp_path / "traces").glob("*.hytrace")
+    found = load_trace(path)
+    used = int(re.search(r"used_memory:(\d+)", told)[1])  # type: ignore[index]
+    end = found.snapshot("end")
+    assert end is not None
+    count = sum(thread.allocations for thread in found.threads)
+    print(f"\n{found.duration:.0f} s, {count:,} allocations, {resident / 2**30:.2f} GiB resident, "
+          f"a trace of {path.stat().st_size:,} bytes, {memory / 2**20:.1f} MiB in the collector; at the end "
+          f"{used / 2**30:.2f} GiB by redis's own count, {end.total / 2**30:.2f} GiB by ours")
+    assert path.stat().st_size <= limit
+    assert memory < max(8 << 20, 0.02 * resident)
+    assert 0.75 * used < end.total < 1.05 * used

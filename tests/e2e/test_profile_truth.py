@@ -14,6 +14,7 @@ from profiled import Seen, only, program, traced, truth_of
 from scipy import stats
 
 from heapyard.catalog.allocators import installed_allocators
+from heapyard.catalog.own_heaps import samples_itself
 from heapyard.profile.chains import half_width, owners
 from heapyard.profile.trace import load_trace
 from heapyard.execute.collector import Collector, Plan
@@ -52,11 +53,16 @@ RUNS = 200
 INTERVAL = 1 << 13
 
 
-@pytest.fixture(scope="module")
-def sampled(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[np.ndarray, ...]]:
-    """Per run, for each of the 17 functions at the second level: truth, estimate, its standard error, blocks."""
+@pytest.fixture(scope="module", params=["glibc", "bfm-sampled", "scalloc-sampled", "elfmalloc-sampled"])
+def sampled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[np.ndarray, ...]]:
+    """Per run, for each of the 17 functions at the second level: truth, estimate, its standard error, blocks.
+
+    In front of malloc under glibc, from within under ours.
+    """
     folder = tmp_path_factory.mktemp("sampled")
-    collector = Collector(folder / "traces", Plan(["truth"], interval=INTERVAL))
+    [heap] = [a for a in installed_allocators() if a.name == request.param]
+    collector = Collector(folder / "traces", Plan(["truth"], interval=INTERVAL, library=heap.library,
+                                                  told_by_heap=samples_itself(heap.library)))
     for seed in range(RUNS):
         subprocess.run([program("truth"), folder / str(seed), str(seed + 1), "12000", "1"], check=True,
                        env={**os.environ, **collector.environment})

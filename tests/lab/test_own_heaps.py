@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from heapyard.catalog.allocators import find_allocators, load_allocators
-from heapyard.catalog.own_heaps import own_heaps
+from heapyard.catalog.own_heaps import own_heaps, sampled_variant, samples_itself
+from heapyard.catalog.treatments import cross
 from heapyard.model import places
 
 HEAPS = [heap.name for heap in own_heaps()]
@@ -59,7 +60,22 @@ def test_a_library_exports_the_whole_family_and_nothing_else(name: str) -> None:
     operators = {symbol for symbol in found if re.match(r"_Z(n|d)[wal]", symbol)}
     assert len([s for s in operators if s.startswith("_Zn")]) == NEWS
     assert len([s for s in operators if s.startswith("_Zd")]) == DELETES
-    assert found - operators == {*FAMILY, "cfree", "heapyard_observe_pages"}
+    samples = {"heapyard_observe_samples"} if name.endswith("-sampled") else set()
+    assert found - operators == {*FAMILY, "cfree", "heapyard_observe_pages"} | samples
+    assert samples_itself(places.native(f"lib{name}.so")) == bool(samples)
+
+
+def test_the_tracer_samples_a_heap_from_within_where_it_can() -> None:
+    bfm, scalloc = (places.native(f"lib{name}.so").resolve() for name in ("bfm", "scalloc-stack"))
+    variant = bfm.with_name("libbfm-sampled.so")
+    assert sampled_variant(bfm) == sampled_variant(variant) == variant
+    assert sampled_variant(scalloc) is None and sampled_variant(None) is None
+    [glibc] = find_allocators(["glibc"])
+    assert sampled_variant(glibc.library) is None and not samples_itself(glibc.library)
+    treatments, _ = cross(find_allocators(["bfm", "glibc"]), {"tracer": ["off", "sampled", "exact"]}, "bfm")
+    served = {t.label: t.allocator.library for t in treatments}
+    assert served["bfm [tracer=sampled]"] == variant and served["bfm [tracer=off]"] == served["bfm [tracer=exact]"] == bfm
+    assert {t.allocator.name for t in treatments} == {"bfm", "glibc"}
 
 
 def test_the_smallest_program_of_c_runs_without_a_run_time_of_cxx(tmp_path: Path) -> None:

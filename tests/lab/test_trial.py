@@ -236,7 +236,8 @@ def test_options_factors_and_padding_reach_the_program(tmp_path: Path) -> None:
     assert "HEAPYARD" not in outcome.command_line and "COLOUR='blue and green'" in outcome.command_line
 
 
-@pytest.mark.parametrize("level, name", [("sampled", "glibc"), ("exact", "scalloc"), ("pages", "bfm"), ("exact", "bfm")])
+@pytest.mark.parametrize("level, name", [("sampled", "glibc"), ("sampled", "scalloc-sampled"), ("exact", "scalloc"),
+                                         ("pages", "bfm"), ("exact", "bfm")])
 def test_a_traced_treatment_is_served_by_its_allocator_and_leaves_a_trace(tmp_path: Path, level: str, name: str) -> None:
     [allocator] = find_allocators([name])
     what = program(str(places.native("mallocs")), "20000", "0")

@@ -204,6 +204,9 @@ void Process::look_ahead_for_modules() {
         case Kind::kAlloc:
           at += 4;
           break;
+        case Kind::kSample:
+          at += 5;
+          break;
         case Kind::kChain:
           at += 2 + (words[0] & 0xffffffff);
           break;
@@ -228,9 +231,13 @@ void Process::take(Cursor& cursor) {
   ++events_;
   switch (static_cast<Kind>(at[0] >> 56)) {
     case Kind::kAlloc:
-      allocation(cursor.ring, address, at[1], at[2] & kAddressBits, static_cast<unsigned>(at[2] >> 56), at[3]);
-      cursor.at += 4;
+    case Kind::kSample: {
+      const bool of_class = static_cast<Kind>(at[0] >> 56) == Kind::kSample;
+      const std::uint64_t size = at[2] & kAddressBits, drawn_by = of_class ? at[4] : size;
+      allocation(cursor.ring, address, at[1], size, {drawn_by, static_cast<unsigned>(at[2] >> 56)}, at[3]);
+      cursor.at += of_class ? 5 : 4;
       break;
+    }
     case Kind::kFree:
     case Kind::kMove:
       release(cursor.ring, address, at[1], static_cast<Kind>(at[0] >> 56) == Kind::kMove);
@@ -391,9 +398,9 @@ void Process::module(const std::uint64_t* words) {
 }
 
 void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::uint64_t stamp, std::uint64_t size,
-                         unsigned log2, std::uint64_t hash) {
+                         const Drawn& drawn, std::uint64_t hash) {
   RingAccount& ring = rings_[ring_index];
-  ring.last_allocation = log2 == 0 ? address : 0;
+  ring.last_allocation = drawn.log2_interval == 0 ? address : 0;
   ++samples_;
   Recent& recent = recent_[hash % recent_.size()];  // before the map: most events are of few chains
   if (recent.hash != hash) [[unlikely]] {
@@ -404,7 +411,7 @@ void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::u
     }
     recent = {hash, known->second};
   }
-  const double stands_for = blocks_of_sample(size, log2);
+  const double stands_for = blocks_of_sample(drawn.bytes, drawn.log2_interval);
   Block block;
   block.address = address;
   block.stamp = stamp;

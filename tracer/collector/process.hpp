@@ -77,8 +77,13 @@ class Process {
   void chain(const std::uint64_t* words);
   void module(const std::uint64_t* words);
   void look_ahead_for_modules();
-  void allocation(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, std::uint64_t size, unsigned log2,
-                  std::uint64_t hash);
+  // How a block came to be recorded: bytes it was counted with, and the interval; 0: every one is.
+  struct Drawn {
+    std::uint64_t bytes;
+    unsigned log2_interval;
+  };
+  void allocation(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, std::uint64_t size,
+                  const Drawn& drawn, std::uint64_t hash);
   void release(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, bool move);
   void give_up_waiting(bool all);
   void mark(const std::uint64_t* words);

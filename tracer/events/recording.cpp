@@ -16,6 +16,7 @@
 
 #include "heap/os/page_events.hpp"
 #include "heap/os/pages.hpp"
+#include "heap/os/sample_events.hpp"
 #include "tracer/events/connection.hpp"
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
@@ -137,10 +138,27 @@ void record_event(void* block, std::size_t size, void* frame, bool page);
 void page_returned(void* memory) noexcept { record_free(memory, FreeKind::kFree); }
 constexpr os::PageEvents kPageEvents{page_taken, page_returned};
 
-// The heaps of this project tell of their pages to whoever asks.
-void observe_pages() {
-  using Observe = void (*)(const os::PageEvents*);
-  if (auto* observe = reinterpret_cast<Observe>(next_symbol("heapyard_observe_pages"))) observe(&kPageEvents);
+os::SampleTurn draw_turn(std::size_t counted) noexcept;
+void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uint32_t log2_interval, void* frame);
+
+[[gnu::noinline]] void sample_taken(void* block, std::size_t bytes, std::size_t counted,
+                                    std::uint32_t log2_interval) noexcept {
+  record_sample(block, bytes, counted, log2_interval, __builtin_frame_address(0));
+}
+[[gnu::noinline]] void large_taken(void* block, std::size_t bytes) noexcept {
+  if (is_due(bytes))
+    record_allocation(block, bytes, __builtin_frame_address(0));
+  else
+    count_down(bytes);
+}
+bool sample_returned(void* block) noexcept { return record_free(block, FreeKind::kFree); }
+constexpr os::SampleEvents kSampleEvents{draw_turn, sample_taken, large_taken, sample_returned};
+
+// The heaps of this project tell of their pages, and their sampled variants of samples, to whoever asks.
+template <class Events>
+void observe(const char* function, const Events* events) {
+  using Observe = void (*)(const Events*);
+  if (auto* observe = reinterpret_cast<Observe>(next_symbol(function))) observe(events);
 }
 
 void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
@@ -177,7 +195,8 @@ void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
     for (auto& page : every_free) page.store(1, std::memory_order_relaxed);
   }
   free_filter.store(exact ? every_free : process.session.filter(), std::memory_order_relaxed);
-  if (process.session.header().mode.load() == Mode::kPages) observe_pages();
+  if (process.session.header().mode.load() == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
+  if (sampled && told_by_heap()) observe("heapyard_observe_samples", &kSampleEvents);
   process.connecting.store(2, std::memory_order_release);
   return true;
 }
@@ -228,6 +247,10 @@ void find_stack(ThreadState& self) {
   self.stack_end = self.stack_begin + bytes;
 }
 
+void seed(ThreadState& self) {
+  if (self.random == 0) self.random = stamp() ^ reinterpret_cast<std::uintptr_t>(&self) ^ 0x9e3779b97f4a7c15u;
+}
+
 [[gnu::noinline, gnu::cold]] bool make_ready(ThreadState& self) {
   const os::KeepErrno keep;
   const SettingUp setting_up;
@@ -248,7 +271,7 @@ void find_stack(ThreadState& self) {
       process.session.header().lost.no_ring.fetch_add(1, std::memory_order_relaxed);
       return false;
     }
-    if (self.random == 0) self.random = stamp() ^ reinterpret_cast<std::uintptr_t>(&self) ^ 0x9e3779b97f4a7c15u;
+    seed(self);
     if (self.stack_end == 0) find_stack(self);
     if (process.has_key) pthread_setspecific(process.at_thread_end, &self);
   }
@@ -405,6 +428,37 @@ class Recording {
   const bool held_;
 };
 
+// Also for a thread that has recorded nothing, so without its ring.
+os::SampleTurn draw_turn(std::size_t counted) noexcept {
+  ThreadState& self = this_thread;
+  if (self.busy == Busy::kSettingUp || !connected()) return {until_asked_again() / (counted + 1) + 1, 0};
+  if (mode() != Mode::kSampled) return {~std::uint64_t{0}, 0};  // it will not be sampled again
+  seed(self);
+  const std::uint32_t log2_interval = process.session.header().log2_interval.load(std::memory_order_relaxed);
+  return {next_distance(self.random, log2_interval) / (counted + 1), log2_interval};
+}
+
+void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uint32_t log2_interval, void* frame) {
+  ThreadState& self = this_thread;
+  const Recording recording(self);
+  if (!recording.held() || !connected() || mode() != Mode::kSampled || !ready(self)) return;
+  const std::uint64_t chain = chain_of(self, frame), now = stamp();
+  if (chain == 0) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  if (!process.samples.insert(address, now)) {
+    process.session.header().lost.set_full.fetch_add(1, std::memory_order_relaxed);
+  } else if (std::uint64_t* at = room(self, 5)) {
+    at[0] = first_word(Kind::kSample, address);
+    at[1] = now;
+    at[2] = std::uint64_t{log2_interval} << 56 | bytes;
+    at[3] = chain;
+    at[4] = counted;
+    self.ring.publish(5);
+  } else {
+    process.samples.erase(address);
+  }
+}
+
 void write_short(ThreadState& self, Kind kind, std::uintptr_t address) {
   if (std::uint64_t* at = room(self, 2)) {
     at[0] = first_word(kind, address);
@@ -479,7 +533,7 @@ constinit std::atomic<std::atomic<std::uint16_t>*> free_filter{no_samples};
 [[gnu::constructor]] void begin() {
   if (dlsym(RTLD_DEFAULT, "dlclose") != reinterpret_cast<void*>(&dlclose)) set_loaded_late();
   const char* wish = environ == nullptr ? nullptr : secure_getenv("HEAPYARD_TRACE");
-  if (wish != nullptr && *wish == '0' + static_cast<int>(Mode::kPages)) connected();
+  if (wish != nullptr && told_by_heap()) connected();
 }
 
 AttachResult attach(const char* wish) {

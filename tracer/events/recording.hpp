@@ -32,6 +32,9 @@ void record_stay(void* block);  // the realloc failed
 void record_mark(const char* name);
 void forget_modules();  // some may have been unloaded
 
+// Whether events come from within the program's heap, one of this project: then malloc is the heap's own.
+bool told_by_heap();
+
 enum class AttachResult { kTraced, kTracedAlready, kNobodyThere };
 
 // Begins a session in a process that runs already. `wish`: as HEAPYARD_TRACE (connection.hpp). What was allocated

@@ -34,6 +34,7 @@ enum class Kind : std::uint8_t {
   kChain,   // frames, 1 if cut short << 32 | chain | return addresses, innermost first
   kModule,  // bytes of path | begin | end | load bias | build-id (20 bytes, its length in the next) | path, padded
   kMark,    // bytes of name | stamp | name, padded
+  kSample,  // as kAlloc, of a size class | bytes of the class, which are what it was drawn by
 };
 
 // Allocations and frees that left no record, each for its reason. Never silently: the trace holds every count.

@@ -3,9 +3,11 @@
 // Idea: elfmalloc's coalescer. A cell for each hash of a word's address collects bits, so that objects which lie
 // together cost one addition and one OR instead of one each. Where two words meet in a cell the older goes out (the
 // original frees the newcomer by itself, in a table as large as two magazines). Cost: add O(1); flush O(cells used).
-// Threads: each its own.
+// Threads: each its own. Fork: what another thread was at is flushed in the child, whatever it was at: a cell is empty
+// before its bits are free, and an empty one is nothing.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +31,10 @@ class Coalescer {
       if (cell.bits == 0)
         used_[count_++] = at;
       else
-        free(cell.slab, cell.word, cell.bits);
-      cell = {slab, word, 0};
+        let_out(cell, free);
+      cell.slab = slab;
+      cell.word = word;
+      std::atomic_signal_fence(std::memory_order_release);
     }
     cell.bits |= std::uint64_t{1} << bit % 64;
   }
@@ -38,12 +42,7 @@ class Coalescer {
   // Lets everything out.
   template <class Free>
   void flush(Free free) {
-    while (count_ > 0) {
-      Cell& cell = cells_[used_[--count_]];
-      const Cell out = cell;
-      cell = {};  // before it is free: a child forked by another thread right here must not free it again
-      free(out.slab, out.word, out.bits);
-    }
+    while (count_ > 0) let_out(cells_[used_[--count_]], free);
   }
 
  private:
@@ -53,6 +52,16 @@ class Coalescer {
     std::size_t word;
     std::uint64_t bits;
   };
+
+  template <class Free>
+  static void let_out(Cell& cell, Free free) {
+    const Cell out = cell;
+    cell.bits = 0;
+    std::atomic_signal_fence(std::memory_order_release);
+    cell.slab = nullptr;
+    if (out.bits != 0) free(out.slab, out.word, out.bits);
+  }
+
   Cell cells_[Cells] = {};
   std::uint16_t used_[Cells] = {};
   unsigned count_ = 0;

@@ -20,7 +20,10 @@ namespace heapyard {
 template <class Buffer, unsigned Most>
 class CoreBuffers {
  public:
+  static constexpr bool kSampled = false;
+  static_assert(!Buffer::kSampled);
   using Pool = typename Buffer::Pool;
+  using Span = typename Buffer::Span;
   struct Guarded {
     os::Lock lock;
     Buffer buffer;
@@ -45,7 +48,7 @@ class CoreBuffers {
     return block;
   }
 
-  bool free(ListSpan* span, void* block) {
+  bool free(Span* span, void* block) {
     Thread* thread = Entry::take();
     bool freed = false;
     if (thread->guarded != nullptr) [[likely]] {
@@ -64,7 +67,7 @@ class CoreBuffers {
     return block != nullptr ? block : guarded.buffer.refill(pool_, c);
   }
 
-  void release(const Visit& visit, ListSpan* span, void* block) {
+  void release(const Visit& visit, Span* span, void* block) {
     if (visit.thread == nullptr) return Buffer::release(pool_, nullptr, span, block);
     Guarded& guarded = *visit.thread->guarded;
     const os::Locked locked(guarded.lock);

@@ -11,6 +11,7 @@ namespace heapyard {
 template <class Spans>
 class NoCache {
  public:
+  static constexpr bool kSampled = false;
   struct Thread {
     static Thread nobody;
     unsigned heap;

@@ -9,7 +9,7 @@
 
 #include "heap/core/tagged_stack.hpp"
 #include "heap/layers/frontend/entry.hpp"
-#include "heap/layers/spans/list_span.hpp"
+#include "heap/layers/frontend/sampling.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard {
@@ -17,7 +17,9 @@ namespace heapyard {
 template <class Buffer, class Pages>
 class ThreadBuffers {
  public:
+  static constexpr bool kSampled = Buffer::kSampled;
   using Pool = typename Buffer::Pool;
+  using Span = typename Buffer::Span;
   using Thread = Buffer;
   using Entry = heapyard::Entry<Thread>;
   using Visit = typename Entry::Visit;
@@ -31,18 +33,23 @@ class ThreadBuffers {
     return block;
   }
 
-  bool free(ListSpan* span, void* block) {
+  bool free(Span* span, void* block) {
     Thread* thread = Entry::take();
     const bool freed = thread->free(span, block);
     Entry::put(thread);
     return freed;
   }
 
+  // The interval of the sample that the next block is, or 0.
+  std::uint32_t due(const Visit& visit, unsigned c, std::size_t counted) {
+    return visit.thread == nullptr ? Sampled::due_alone(counted) : visit.thread->due(c, counted);
+  }
+
   // The slow halves. `visit` must not be `again`.
   void* refill(const Visit& visit, unsigned c) {
     return visit.thread == nullptr ? Buffer::one_block(pool_, c) : visit.thread->refill(pool_, c);
   }
-  void release(const Visit& visit, ListSpan* span, void* block) { Buffer::release(pool_, visit.thread, span, block); }
+  void release(const Visit& visit, Span* span, void* block) { Buffer::release(pool_, visit.thread, span, block); }
 
   // The buffer of a thread that comes for the first time; null when memory is out.
   Thread* start() {

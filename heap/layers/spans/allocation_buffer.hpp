@@ -30,13 +30,17 @@ struct CleanupAsBuilt {
   static constexpr bool kInFree = false, kDrops = true;
 };
 
-// Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty.
+struct NothingDrawn {};  // no front end is sampled
+
+// Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty. Turns: of the
+// samples (frontend/sampling.hpp), where the pool's spans are split.
 template <class ClassesT, class PoolT, unsigned Percent = 80, class Cleanup = EagerCleanup,
-          template <class> class ListsT = ReusableDeque>
+          template <class> class ListsT = ReusableDeque, class Turns = NothingDrawn>
 class AllocationBuffer {
   static_assert(Cleanup::kInFree || Percent < 100, "an empty span would never be listed");
 
  public:
+  static constexpr bool kSampled = PoolT::Span::kSplit;
   using Classes = ClassesT;
   using Pool = PoolT;
   using Span = typename Pool::Span;  // a ListSpanOf<Concurrency>
@@ -62,18 +66,19 @@ class AllocationBuffer {
     return true;
   }
 
+  // Of a sampled front end: the interval of the sample that the next block is, or 0.
+  std::uint32_t due(unsigned c, std::size_t counted) { return turns_.due(c, counted); }
+
   // When the hot span's list is empty. Null when memory is out.
   void* refill(Pool& pool, unsigned c) {
+    if constexpr (kSampled) return refill_split(pool, c);
     Span*& hot = hot_[c];
     const auto& shape = Classes::kShapes[c];
     if (hot != &no_span_ && !hot->cut(shape.bytes, shape.blocks)) {
       if (hot->remote_count() > threshold(c)) {
         hot->take_remote();
       } else {
-        Span* span = hot;
-        hot = &no_span_;
-        span->mark_floating();
-        settle(pool, span, number_);  // what was freed meanwhile
+        leave(pool, c);
       }
     }
     if (hot == &no_span_) {
@@ -118,6 +123,7 @@ class AllocationBuffer {
   void open(unsigned number) {
     const std::uint64_t id = core::Tagged(this, number & 0xffff).word();
     number_ = number;
+    turns_ = {};
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
       hot_[c] = &no_span_;
       reusable_[c].open(id);
@@ -129,12 +135,7 @@ class AllocationBuffer {
   void close(Pool& pool) {
     for (unsigned c = 1; c < Classes::kClasses; ++c) {
       reusable_[c].close([&](Span* span) { settle(pool, span, number_); });
-      if (hot_[c] != &no_span_) {
-        Span* span = hot_[c];
-        hot_[c] = &no_span_;
-        span->mark_floating();
-        settle(pool, span, number_);
-      }
+      if (hot_[c] != &no_span_) leave(pool, c);
     }
     id_.store(0, std::memory_order_release);
   }
@@ -156,6 +157,45 @@ class AllocationBuffer {
   AllocationBuffer* before = nullptr;       // made before this one; never changes
 
  private:
+  // As many blocks as lie before the next sample. A hot span with hardly any is left for another: one that serves block
+  // by block would be asked each time.
+  void* refill_split(Pool& pool, unsigned c) {
+    Span*& hot = hot_[c];
+    const std::uint32_t all = Classes::kShapes[c].blocks, few = all / 8 < kFew ? all / 8 : kFew;
+    const std::uint32_t most = turns_.may_hand_out(c, all);
+    std::uint32_t got = 0;
+    if (hot != &no_span_) {
+      if (hot->remote_count() > threshold(c)) hot->take_remote();
+      got = hand_out(hot, c, most, few);
+      if (got == 0 || (got < most && got < few)) leave(pool, c);
+    }
+    if (hot == &no_span_) {
+      Span* span = next_span(pool, c);
+      if (span == nullptr) return nullptr;
+      span->take_back();
+      hot = span;
+      got = hand_out(hot, c, most, few);
+    }
+    turns_.hands_out(c, got);
+    return hot->take();
+  }
+
+  // Up to `most` blocks that came back; where they are few, others that were never used too.
+  static std::uint32_t hand_out(Span* span, unsigned c, std::uint32_t most, std::uint32_t few) {
+    const std::uint32_t got = span->hand_out(most);
+    if (got != 0 && got >= few) return got;
+    return got + span->cut(Classes::kShapes[c].bytes, Classes::kShapes[c].blocks, most - got);
+  }
+
+  // The hot span floats.
+  void leave(Pool& pool, unsigned c) {
+    Span* span = hot_[c];
+    hot_[c] = &no_span_;
+    span->mark_floating();
+    settle(pool, span, number_);  // what was freed meanwhile
+  }
+
+  static constexpr std::uint32_t kFew = 4;
   static std::uint32_t threshold(unsigned c) { return Classes::kShapes[c].blocks * Percent / 100; }
 
   // A span for the hot slot, its remote blocks taken.
@@ -217,13 +257,14 @@ class AllocationBuffer {
   Atomic<std::uint64_t> id_{0};  // core::Tagged of this buffer while it is open; else 0
   unsigned number_ = 0;
   Lists reusable_[Classes::kClasses];
+  [[no_unique_address]] Turns turns_;
 };
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists>
-constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::no_span_{};
+template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists, class Turns>
+constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>::no_span_{};
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists>
-constinit AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>
-    AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::nobody{&no_span_};
+template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists, class Turns>
+constinit AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>
+    AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>::nobody{&no_span_};
 
 }  // namespace heapyard

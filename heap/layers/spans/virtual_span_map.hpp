@@ -14,10 +14,10 @@
 
 namespace heapyard {
 
-template <class ClassesT, class Spans>
+template <class ClassesT, class Spans, class SpanT = ListSpan>
 struct VirtualSpanMap {
   using Classes = ClassesT;
-  using Span = ListSpan;
+  using Span = SpanT;
 
   static Span* of(const void* block) {
     return reinterpret_cast<Span*>(Spans::begin_of(reinterpret_cast<std::uintptr_t>(block)));

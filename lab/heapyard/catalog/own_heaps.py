@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 from ..model import places
 from ..model.allocator import Allocator
+from .elf import exported
 
 
 def own_heaps() -> list[Allocator]:
@@ -16,6 +18,19 @@ def own_heaps() -> list[Allocator]:
     except (OSError, ValueError):
         return []
     return [_heap(**entry) for entry in listed]
+
+
+def sampled_variant(library: Path | None) -> Path | None:
+    """The same heap with split free lists, which the tracer samples from within; None where there is none. O(1)."""
+    if library is None or library.parent != places.native(library.name).resolve().parent:
+        return None
+    found = library.with_name(f"{library.stem.removesuffix('-sampled')}-sampled.so")
+    return found if found.exists() else None
+
+
+def samples_itself(library: Path | None) -> bool:
+    """Whether this heap's own refills can be sampled. O(1)."""
+    return library is not None and bool(exported(library, ["heapyard_observe_samples"]))
 
 
 def _heap(name: str, title: str, version: str, gives_up: list[str] | None = None) -> Allocator:

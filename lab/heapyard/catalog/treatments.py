@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..model.allocator import Allocator
 from ..model.errors import UsageError
 from ..model.experiment import CONTROL_SUFFIX, Treatment
+from .allocators import find_allocators
 from .elf import exported
+from .own_heaps import sampled_variant
 
 THP_LEVELS = ("default", "never")
 TRACER_LEVELS = ("off", "sampled", "exact", "pages")
@@ -43,13 +46,22 @@ def cross(
             raise UsageError(f"level 'pages' of tracer needs a heap that tells of its pages, which {mute[0]} does not")
     every = [*((a.name, a, ()) for a in allocators), *((name, *what) for name, what in own.items())]
     treatments = [
-        Treatment(_label(name, levels, factors), allocator, levels, arguments=arguments)
+        Treatment(_label(name, levels, factors), _traced(allocator, levels), levels, arguments=arguments)
         for name, allocator, arguments in every
         for levels in (dict(zip(factors, chosen, strict=True)) for chosen in itertools.product(*factors.values()))
     ]
     base = treatments[next(i for i, a in enumerate(allocators) if a.name == baseline) * (len(treatments) // len(every))]
     control = Treatment(base.label + CONTROL_SUFFIX, base.allocator, base.levels, role="control")
     return (*treatments, control), base.label
+
+
+def _traced(allocator: Allocator, levels: Mapping[str, str]) -> Allocator:
+    """What serves at these levels: a heap of ours is sampled from within, as its variant for that."""
+    variant = sampled_variant(allocator.library) if levels.get("tracer") == "sampled" else None
+    if variant is None:
+        return allocator
+    [found] = find_allocators([variant.stem.removeprefix("lib")])
+    return replace(found, name=allocator.name)
 
 
 def check_levels(factor: str, levels: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ def check_libraries(experiment: Experiment) -> None:
 
     O(bytes of the libraries).
     """
-    for allocator in {t.allocator.name: t.allocator for t in experiment.treatments}.values():
+    for allocator in {t.allocator.library: t.allocator for t in experiment.treatments}.values():
         if allocator.library is None or not allocator.sha256:
             continue
         try:

@@ -31,13 +31,17 @@ class Telling:
 
 def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     """The whole of `heapyard profile -- COMMAND`; the command's own exit code."""
+    from ..catalog.own_heaps import sampled_variant, samples_itself
     from ..profile.tracing import new_folder, trace
 
     library, env = _allocator(allocator)
     if plan.mode == "pages":
         _observable(library)
+    elif plan.mode == "sampled":
+        library = sampled_variant(library) or library
     name = plan.command[0]
-    traced = trace(dataclasses.replace(plan, library=library, env=env), new_folder(name), _still_running)
+    plan = dataclasses.replace(plan, library=library, env=env, told_by_heap=samples_itself(library))
+    traced = trace(plan, new_folder(name), _still_running)
     if not traced.traces:
         raise HeapyardError(
             f"{name} was not traced",

@@ -23,7 +23,8 @@ _LINGER = 2.0  # seconds a collector has, after its program, before it is said w
 class Plan:
     """What to trace and how. `interval`: mean bytes between samples, a power of two. `library`: an allocator to preload.
 
-    `attached`: to a process that runs already, for as long as this one looks.
+    `attached`: to a process that runs already, for as long as this one looks. `told_by_heap`: the heap that serves is
+    one of ours that samples itself; malloc then stays its own, as it does where pages are recorded.
     """
 
     command: Sequence[str]
@@ -33,6 +34,7 @@ class Plan:
     limit: int = 256 << 20
     never_step: bool = False
     attached: bool = False
+    told_by_heap: bool = False
     library: Path | None = None
     env: Mapping[str, str] | None = None
 
@@ -46,8 +48,8 @@ class Collector:
     def __init__(self, folder: Path, plan: Plan):
         if platform.machine() != "x86_64":
             raise HeapyardError(f"the tracer reads unwind tables of x86-64 only; this is {platform.machine()}")
-        # Where pages are recorded malloc stays the heap's own.
-        name = "libheapyard_tracer_pages.so" if plan.mode == "pages" else "libheapyard_tracer.so"
+        within = plan.mode == "pages" or (plan.mode == "sampled" and plan.told_by_heap)
+        name = "libheapyard_tracer_heap.so" if within else "libheapyard_tracer.so"
         binary, library = places.native("collector"), places.native(name)
         for part in (binary, library):
             if not part.exists():

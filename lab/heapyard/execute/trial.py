@@ -11,6 +11,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Any
 
+from ..catalog.own_heaps import samples_itself
 from ..model.experiment import Settings, Treatment, TrialOutcome
 from ..model.program import RESULT_FILE, Program
 from .collector import Collector, Plan
@@ -45,7 +46,9 @@ def run_trial(
     """
     scene = set_scene(folder, program)
     level = treatment.levels.get("tracer", "off")
-    collector = Collector(scene.lab / "traces", Plan(program.command, mode=level)) if level != "off" else None
+    within = level == "sampled" and samples_itself(treatment.allocator.library)
+    plan = Plan(program.command, mode=level, told_by_heap=within)
+    collector = Collector(scene.lab / "traces", plan) if level != "off" else None
     try:
         launch = prepare_launch(program, treatment, settings, scene, pad=pad, collector=collector)
         before = read_guards()

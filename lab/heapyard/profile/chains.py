@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .trace import Snapshot, Trace
 
-TRACER = ("libheapyard_tracer.so", "libheapyard_tracer_pages.so")
+TRACER = ("libheapyard_tracer.so", "libheapyard_tracer_heap.so")
 
 # What stands between a program's own code and malloc, and says nothing of who wanted the memory.
 WRAPPERS = re.compile(

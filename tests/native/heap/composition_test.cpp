@@ -21,6 +21,7 @@
 #include "heap/allocators/elfmalloc.hpp"
 #include "heap/allocators/scalloc.hpp"
 #include "test_pages.hpp"
+#include "test_samples.hpp"
 
 namespace heapyard {
 namespace {
@@ -45,6 +46,10 @@ using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true
 using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
+// Split for the tracer; with somebody who listens.
+using BfmSplit = BfmParts<BfmSteps, 8, kBfmSampledDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
+using SpansSplit = ScallocParts<Scarce<ScallocSplit>>;
+using ElfSplit = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans, Sampled>;
 // Another number of backends: heaps whose front ends are of one type would share what a thread holds.
 struct MixedChoices : examples::FourthChoices {
   static constexpr unsigned kBackends = 2;
@@ -73,11 +78,13 @@ struct Composed<Parts> {
   using Heap = MaskHeap<Parts>;
   static bool consistent() { return Heap::usage().free <= Heap::usage().mapped; }
 };
+template <class Parts>
+inline constexpr bool kOfElfmalloc = std::is_same_v<Parts, Elf> || std::is_same_v<Parts, ElfSplit>;
 // Bytes that may count as in use after every thread has ended: a cache holds a few blocks of each class, a buffer that
 // outlives its threads some hot spans.
 template <class Parts>
 inline constexpr std::size_t kHeldBack = std::is_same_v<Parts, PerCore> ? 4'000'000
-                                         : std::is_same_v<Parts, Elf>   ? 1'000'000
+                                         : kOfElfmalloc<Parts>          ? 1'000'000
                                                                         : 200'000;
 
 template <class Parts>
@@ -97,8 +104,14 @@ template <class Parts>
 class Composition : public testing::Test {
  protected:
   using Heap = HeapOf<Parts>;
-  void SetUp() override { ScarcePages::left = SIZE_MAX; }
-  void TearDown() override { ScarcePages::left = SIZE_MAX; }
+  void SetUp() override {
+    ScarcePages::left = SIZE_MAX;
+    if (Heap::kSampled) test::listen();
+  }
+  void TearDown() override {
+    ScarcePages::left = SIZE_MAX;
+    test::listen_no_more();
+  }
 
   static void check() { ASSERT_TRUE(Composed<Parts>::consistent()); }
 
@@ -109,7 +122,7 @@ class Composition : public testing::Test {
   }
 };
 using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
-                                    Elf, ElfOwn, Mixed, Stacks>;
+                                    Elf, ElfOwn, Mixed, Stacks, BfmSplit, SpansSplit, ElfSplit>;
 // As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>
@@ -119,6 +132,9 @@ struct Names {
     if (std::is_same_v<Parts, PerCore>) return "ScallocPerCore";
     if (std::is_same_v<Parts, Stacks>) return "ScallocStack";
     if (std::is_same_v<Parts, Elf>) return "Elfmalloc";
+    if (std::is_same_v<Parts, BfmSplit>) return "BfmSampled";
+    if (std::is_same_v<Parts, SpansSplit>) return "ScallocSampled";
+    if (std::is_same_v<Parts, ElfSplit>) return "ElfmallocSampled";
     return "Variant" + std::to_string(at);
   }
 };

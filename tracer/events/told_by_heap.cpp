@@ -1,5 +1,5 @@
-// What stands in for hooks.cpp where only pages are recorded: malloc is the heap's own, and its fast path carries
-// nothing.
+// What stands in for hooks.cpp where the heap itself tells, of pages or of samples: malloc is the heap's own, and its
+// fast path carries nothing.
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"
@@ -10,6 +10,7 @@ namespace heapyard::tracer {
 
 constinit EarlyBlocks early_blocks;  // none are ever taken
 void find_next_malloc() {}           // nobody comes by here
+bool told_by_heap() { return true; }
 
 }  // namespace heapyard::tracer
 

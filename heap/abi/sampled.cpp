@@ -1,0 +1,9 @@
+// Of heaps whose front end can be sampled: for the tracer.
+#include "composition.hpp"
+#include "heap/os/sample_events.hpp"
+
+// From now on `events` decides which blocks are samples and is told of them; null: none are.
+extern "C" __attribute__((visibility("default"))) void heapyard_observe_samples(
+    const heapyard::os::SampleEvents* events) {
+  heapyard::os::sample_events.store(events, std::memory_order_relaxed);
+}
