@@ -88,8 +88,8 @@ def test_perfetto_itself_reads_it(chromium: Any, perfetto_ui: str, trace: Trace)
     page = chromium.new_context().new_page()
     page.goto(perfetto_ui)
     page.wait_for_function("window.app !== undefined", timeout=60_000)
-    page.evaluate("text => app.openTraceFromBuffer({title: 'it', fileName: 'it.json', buffer: new TextEncoder().encode(text).buffer})",
-                  data.decode())
+    page.evaluate("""text => app.openTraceFromBuffer(
+        {title: 'it', fileName: 'it.json', buffer: new TextEncoder().encode(text).buffer})""", data.decode())
     page.wait_for_function("app.trace !== undefined", timeout=60_000)
     rows = page.evaluate("""async () => {
         const found = await app.trace.engine.query(`select t.name as name, max(value) as most, count() as points, p.name as program
