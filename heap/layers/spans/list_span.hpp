@@ -110,15 +110,19 @@ struct alignas(64) ListSpanOf {
   }
 
   // Split: moves up to `most` of the blocks that came back to the local list, which must be empty; how many. O(1) if
-  // that is all of them, else O(most).
+  // that is all of them, else O(most). A child that was forked by another thread may find a wrong count, never a wrong
+  // list.
   std::uint32_t hand_out(std::uint32_t most) {
     Block* first = freed;
+    if (first == nullptr) {
+      freed_count = 0;
+      return 0;
+    }
     std::uint32_t count = freed_count;
     Block* rest = nullptr;
     if (count > most) {
-      count = most;
       Block* last = first;
-      for (std::uint32_t i = 1; i < count; ++i) last = last->next;
+      for (count = 1; count < most && last->next != nullptr; ++count) last = last->next;
       rest = last->next;
       last->next = nullptr;
     }
@@ -136,6 +140,7 @@ struct alignas(64) ListSpanOf {
     std::uint32_t count = 1;
     for (; last->next != nullptr; ++count) last = last->next;
     local = nullptr;
+    std::atomic_thread_fence(std::memory_order_release);  // as in cut()
     last->next = freed;
     freed = first;
     freed_count = static_cast<std::uint16_t>(freed_count + count);
@@ -198,10 +203,11 @@ struct alignas(64) ListSpanOf {
   // For whoever has the span alone: from the pool, or from the list under its lock.
   void mark_hot() { epoch.store(((sample() + 1) & kCounter) | kHot, std::memory_order_seq_cst); }
   // From HOT, which is the owner's alone. The counter stays: a thread that saw it HOT and looks again must know it.
-  // O(blocks of the local list): none but when a thread ends, and few but then where there are two.
+  // O(blocks of the local lists): none but when a thread ends, and few but then where there are two.
   void mark_floating() {
-    std::uint32_t count = uncut + freed_count;
+    std::uint32_t count = uncut;
     for (const Block* block = local; block != nullptr; block = block->next) ++count;
+    for (const Block* block = freed; block != nullptr; block = block->next) ++count;
     local_count.store(count, std::memory_order_seq_cst);
     epoch.store(sample() & kCounter, std::memory_order_seq_cst);
   }
