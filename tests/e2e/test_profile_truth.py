@@ -15,7 +15,8 @@ from scipy import stats
 
 from heapyard.catalog.allocators import installed_allocators
 from heapyard.catalog.own_heaps import samples_itself
-from heapyard.profile.chains import half_width, owners
+from heapyard.profile.chains import Naming, half_width, owners
+from heapyard.profile.symbols import frames_of
 from heapyard.profile.trace import load_trace
 from heapyard.execute.collector import Collector, Plan
 
@@ -47,6 +48,20 @@ def test_exact_under_any_allocator(tmp_path: Path, allocator):
     seen = Seen(trace)
     for mark in (s for s in trace.snapshots if s.kind == "mark"):
         assert seen.owned(mark) == told[mark.name]
+
+
+@pytest.mark.parametrize("mode, heap", [("sampled", "bfm-sampled"), ("sampled", "elfmalloc-sampled"), ("pages", "scalloc")])
+def test_a_chain_begins_at_who_asked(tmp_path: Path, mode: str, heap: str):
+    """Where the heap itself tells, its own functions are in every trace and in no chain."""
+    [allocator] = [a for a in installed_allocators() if a.name == heap]
+    trace = only(traced(tmp_path, program("truth"), tmp_path / "truth", 3, 20_000, 2, mode=mode, library=allocator.library,
+                        told_by_heap=True))
+    frames = frames_of(trace)
+    naming = Naming(trace, frames)
+    assert any(frame.function.startswith("heapyard::") for inlined in frames.values() for frame in inlined)
+    chains = [naming.chain(owner.node) for owner in owners(trace, trace.snapshot("peak"))]
+    assert len(chains) > 3
+    assert not any(frame.module.endswith(f"lib{heap}.so") for chain in chains for frame in chain)
 
 
 RUNS = 200

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,20 +52,27 @@ class Naming:
         self._places = list(zip(trace.module.tolist(), trace.offset.tolist(), strict=True))
         self._frames = frames
         self._allocator = trace.meta.get("allocator") or "\0"
+        # A heap of ours that tells of itself is the innermost part of each chain, and says nothing of who asked.
+        self._told_by_heap = any(self._of_heap(f) and f.function.startswith("heapyard::") for at in frames.values() for f in at)
 
     def frames(self, node: int) -> list[Frame]:
         """The node's own frames: innermost inlined function first."""
         return self._frames[self._places[node]]
 
-    def chain(self, node: int) -> Iterator[Frame]:
-        """From the function that allocated outwards. O(depth)."""
+    def chain(self, node: int) -> list[Frame]:
+        """From the function that called malloc outwards; never empty. O(depth)."""
+        whole: list[Frame] = []
         while node != 0:
-            yield from self.frames(node)
+            whole += self.frames(node)
             node = self._parents[node]
+        return list(itertools.dropwhile(self._of_heap, whole)) or whole if self._told_by_heap else whole
+
+    def _of_heap(self, frame: Frame) -> bool:
+        return frame.module.endswith(self._allocator)
 
     def telling(self, node: int) -> list[Frame]:
         """The same without malloc's wrappers at its inner end; never empty."""
-        frames = list(self.chain(node))
+        frames = self.chain(node)
         own = (self._allocator, *TRACER)
         first = next(
             (i for i, frame in enumerate(frames) if not WRAPPERS.match(frame.function) and not frame.module.endswith(own)), 0
