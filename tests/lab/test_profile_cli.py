@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("profiles")
     run = heapyard(made, "profile", "-o", "kept.hytrace", "--", "/usr/bin/python3", "-c", SCRIPT)
     assert run.returncode == 3, run.stderr  # the command's own
+    assert re.search(r"process \d+ under libc\.so\.6, ", run.stdout)
     assert "At the peak" in run.stdout and "ended with exit code 3" in run.stderr
     assert all(len(line) <= 80 for line in run.stdout.splitlines()[1:]), run.stdout
     assert "\x1b" not in run.stdout  # no terminal, no colour

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.units import format_bytes, format_duration
@@ -87,7 +88,8 @@ def facts(trace: Trace) -> list[str]:
     how = _EVERY[trace.meta["mode"]] if trace.interval == 0 else f"sampled every {format_bytes(first)} on average{wider}"
     peak = trace.snapshot("peak")
     error = total_error(owners(trace, peak)) if peak else 0.0
-    line_of_run = f"process {trace.meta['pid']}, {format_duration(trace.duration)}, {how}"
+    under = f" under {Path(trace.meta['allocator']).name}" if trace.meta.get("allocator") else ""
+    line_of_run = f"process {trace.meta['pid']}{under}, {format_duration(trace.duration)}, {how}"
     line = f"peak {format_bytes(trace.peak_bytes)}" + (f" ± {format_bytes(error)}" if error else "")
     line += " live"
     if len(trace.totals) and trace.totals[:, 5].max() > 0:  # it may have ended before anyone looked
