@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -22,6 +23,16 @@ from heapyard.execute.collector import Collector, Plan
 KILLS = 50
 HEAPS = ["bfm", "scalloc", "elfmalloc"]
 WAYS = ["sampled", "exact", *(f"within {heap}" for heap in HEAPS)]
+
+
+RUST = """
+#[inline(never)] fn kept_by_main() { for _ in 0..1000 { std::mem::forget(std::hint::black_box(vec![1u8; 1000])); } }
+#[inline(never)] fn kept_by_thread() { for _ in 0..500 { std::mem::forget(std::hint::black_box(vec![1u8; 2000])); } }
+fn main() {
+    kept_by_main();
+    for thread in (0..3).map(|_| std::thread::spawn(kept_by_thread)).collect::<Vec<_>>() { thread.join().unwrap(); }
+}
+"""
 
 
 def plan(way: str) -> dict[str, Any]:
@@ -73,6 +84,25 @@ def test_threads_in_succession_give_their_rings_back(tmp_path: Path, way: str):
     assert run.exit_code == 0 and trace.end["lost"]["no_ring"] == 0
     assert sum(thread.allocations for thread in trace.threads) >= (3000 if way == "exact" else 2500)
     assert functions_at_end(trace).get("kept_by_parent(unsigned long)", 0) == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_thread_that_asks_for_its_stack_does_not_wait_for_itself(tmp_path: Path, way: str):
+    run = traced(tmp_path, "timeout", "20", program("subject"), "stack-bounds", **plan(way), interval=1 << 6)
+    assert run.exit_code == 0
+    subject = next(t for t in map(load_trace, run.traces) if t.program == "subject")
+    assert sum(thread.allocations for thread in subject.threads) >= 50
+
+
+@pytest.mark.skipif(shutil.which("rustc") is None, reason="no compiler of Rust")
+def test_a_program_in_rust_with_threads(tmp_path: Path):
+    (tmp_path / "it.rs").write_text(RUST)
+    subprocess.run(["rustc", "-g", "-O", "it.rs"], cwd=tmp_path, check=True)
+    run = traced(tmp_path / "traces", "timeout", "20", tmp_path / "it", mode="exact", never_step=True)
+    assert run.exit_code == 0
+    owned = functions_at_end(next(t for t in map(load_trace, run.traces) if t.program == "it"))
+    assert sum(size for name, size in owned.items() if name.endswith("kept_by_main")) == 1000 * 1000
+    assert sum(size for name, size in owned.items() if name.endswith("kept_by_thread")) == 3 * 500 * 2000
 
 
 @pytest.mark.parametrize("way", ["sampled", "exact", "within bfm"])  # others have reserved theirs before the limit is set

@@ -23,8 +23,6 @@
 #include "tracer/events/redirect.hpp"
 #include "tracer/session/poisson.hpp"
 
-extern "C" void* __libc_stack_end;  // of the dynamic linker: where the main thread's stack begins
-
 namespace heapyard::tracer {
 
 thread_local constinit ThreadState this_thread;
@@ -231,22 +229,6 @@ bool take_ring(ThreadState& self) {
   return false;
 }
 
-void find_stack(ThreadState& self) {
-  if (syscall(SYS_gettid) == getpid()) {
-    self.stack_end = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
-    self.stack_begin = self.stack_end - (std::uintptr_t{1} << 40);
-    return;
-  }
-  pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
-  void* low = nullptr;
-  std::size_t bytes = 0;
-  pthread_attr_getstack(&attributes, &low, &bytes);
-  pthread_attr_destroy(&attributes);
-  self.stack_begin = reinterpret_cast<std::uintptr_t>(low);
-  self.stack_end = self.stack_begin + bytes;
-}
-
 void seed(ThreadState& self) {
   if (self.random == 0) self.random = stamp() ^ reinterpret_cast<std::uintptr_t>(&self) ^ 0x9e3779b97f4a7c15u;
 }
@@ -272,7 +254,6 @@ void seed(ThreadState& self) {
       return false;
     }
     seed(self);
-    if (self.stack_end == 0) find_stack(self);
     if (process.has_key) pthread_setspecific(process.at_thread_end, &self);
   }
   self.generation = generation;
@@ -373,11 +354,6 @@ void send_module(ThreadState& self, const dl_find_object& object) {
   if (place < 512) process.modules[place].store(begin, std::memory_order_relaxed);
 }
 
-// Up to where frame pointers may be followed from `sp`; 0 if it is not on the thread's own stack, as in a fiber.
-std::uintptr_t stack_end_around(const ThreadState& self, std::uintptr_t sp) {
-  return sp >= self.stack_begin && sp < self.stack_end ? self.stack_end : 0;
-}
-
 // The hash that stands for the chain, which the collector has been sent; 0 if there was no room to send it.
 [[gnu::noinline]] std::uint64_t chain_of(ThreadState& self, void* frame) {
   Header& header = process.session.header();
@@ -387,7 +363,7 @@ std::uintptr_t stack_end_around(const ThreadState& self, std::uintptr_t sp) {
   // A generation is part of the hash: after modules have gone, the same addresses are other chains.
   const std::uint64_t seed = 0x9e3779b97f4a7c15u + self.generation;
   const auto [hash, end] =
-      walker.walk(process.rules, {stored[1], at + 16, stored[0]}, stack_end_around(self, at), header.depth, seed,
+      walker.walk(process.rules, {stored[1], at + 16, stored[0]}, self.stack.end_above(at), header.depth, seed,
                   [&](const dl_find_object& object) { send_module(self, object); });
   if (end == ChainEnd::kCut) header.lost.chains_cut.fetch_add(1, std::memory_order_relaxed);
   if (end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tracer/events/chain_walker.hpp"
+#include "tracer/events/own_stack.hpp"
 #include "tracer/session/ring.hpp"
 
 namespace heapyard::tracer {
@@ -28,7 +29,7 @@ struct ThreadState {
   std::uint32_t session = 0;     // that the ring is of
   std::uint64_t random = 0;
   RingWriter ring;
-  std::uintptr_t stack_begin = 0, stack_end = 0;
+  OwnStack stack;
   ChainMemory* chains = nullptr;
 };
 

@@ -83,7 +83,7 @@ class Naming:
 def short(function: str, width: int = 0) -> str:
     """A function's name without template arguments and parameters, at most `width` characters if one is given."""
     kept, depth = [], 0
-    name = function.replace("operator<", "operator\0").replace("operator()", "operator\1").replace("->", "\2")
+    name = _without_trait(function).replace("operator<", "operator\0").replace("operator()", "operator\1").replace("->", "\2")
     for char in name:
         if char in "<(" :
             depth += 1
@@ -98,6 +98,20 @@ def short(function: str, width: int = 0) -> str:
     if width and len(text) > width:
         text = "…" + text[-(width - 1) :]
     return text
+
+
+def _without_trait(function: str) -> str:
+    """Rust's `<Vec<T> as FromIterator>::from_iter` is `Vec<T>::from_iter`."""
+    if not function.startswith("<"):
+        return function
+    depth = trait = 0
+    for at, char in enumerate(function):
+        depth += {"<": 1, ">": -1}.get(char, 0)
+        if depth == 1 and not trait and function.startswith(" as ", at):
+            trait = at
+        if depth == 0:
+            return function[1 : trait or at] + function[at + 1 :]
+    return function
 
 
 def half_width(size: float, deviation: float) -> float:

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from ..catalog.elf import NotElfError, elf_facts
 if TYPE_CHECKING:
     from .trace import Module, Trace
 
+_RUST_CODES = {"$LT$": "<", "$GT$": ">", "$C$": ", ", "$RF$": "&", "$BP$": "*", "$LP$": "(", "$RP$": ")", "$SP$": "@"}
 _AT_ONCE = 4096  # addresses of one call
 _LINE = re.compile(r"^(?:0x[0-9a-f]+: )?(?P<inlined> \(inlined by\) )?(?P<function>.*?) at (?P<file>.*?):(?P<line>\d+)(?::\d+)?$")
 
@@ -89,6 +90,26 @@ def _resolve(module: Module, offsets: Sequence[int]) -> Mapping[int, list[tuple[
             capture_output=True, text=True, errors="replace",
         ).stdout
         found |= _parse(told)
+    names = rust_names({function for frames in found.values() for function, _, _ in frames})
+    return {at: [(names.get(f, f), file, line) for f, file, line in frames] for at, frames in found.items()}
+
+
+def rust_names(names: Iterable[str]) -> dict[str, str]:
+    """Names of Rust as its programmers write them, of those that eu-addr2line leaves mangled; without the hashes that
+    change with every build. Rust's legacy mangling ends in ::h and 16 digits, the present one begins with _R."""
+    found = {}
+    for name in names:
+        if re.search(r"::h[0-9a-f]{16}$", name):
+            plain = name[:-19]
+            for code, text in _RUST_CODES.items():
+                plain = plain.replace(code, text)
+            plain = re.sub(r"\$u([0-9a-f]{2,4})\$", lambda match: chr(int(match[1], 16)), plain)
+            found[name] = re.sub(r"(^|::|\.\.|<)_(?=[<{])", r"\1", plain).replace("..", "::")
+    mangled = sorted(name for name in names if name.startswith("_R"))
+    if mangled and shutil.which("c++filt"):
+        told = subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True).stdout.splitlines()
+        if len(told) == len(mangled):
+            found |= {name: re.sub(r"\[[0-9a-f]{16}\]", "", plain) for name, plain in zip(mangled, told, strict=True)}
     return found
 
 

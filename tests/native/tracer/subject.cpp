@@ -189,6 +189,18 @@ int many_threads() {
   return 0;
 }
 
+// Threads that first ask for their own stack, as those of Rust do: the C library allocates under a lock meanwhile.
+int stack_bounds() {
+  for (int turn = 0; turn < 50; ++turn) {
+    std::thread([] {
+      pthread_attr_t attributes;
+      if (pthread_getattr_np(pthread_self(), &attributes) == 0) pthread_attr_destroy(&attributes);
+      std::free(kept_by_parent(2000));
+    }).join();
+  }
+  return 0;
+}
+
 // No memory: malloc fails as it always did, and errno says so.
 int out_of_memory() {
   const rlimit limit{1u << 30, 1u << 30};
@@ -225,6 +237,7 @@ int main(int count, char** arguments) {
   if (mode == "loads" && count > 2) failed = loads(arguments[2]);
   if (mode == "signals") failed = signals();
   if (mode == "many-threads") failed = many_threads();
+  if (mode == "stack-bounds") failed = stack_bounds();
   if (mode == "out-of-memory") failed = out_of_memory();
   if (failed == 0) std::puts("done");
   return failed;
