@@ -68,7 +68,8 @@ RUNS = 200
 INTERVAL = 1 << 13
 
 
-@pytest.fixture(scope="module", params=["glibc", "bfm-sampled", "scalloc-sampled", "elfmalloc-sampled"])
+@pytest.fixture(scope="module", params=["glibc", "bfm-sampled", *(
+    pytest.param(heap, marks=pytest.mark.on_request) for heap in ("scalloc-sampled", "elfmalloc-sampled"))])
 def sampled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[np.ndarray, ...]]:
     """Per run, for each of the 17 functions at the second level: truth, estimate, its standard error, blocks.
 
