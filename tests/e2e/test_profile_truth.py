@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ from scipy import stats
 from heapyard.catalog.allocators import installed_allocators
 from heapyard.catalog.own_heaps import samples_itself
 from heapyard.profile.chains import Naming, half_width, owners
+from heapyard.profile.page_data import page_data
 from heapyard.profile.symbols import frames_of
 from heapyard.profile.trace import load_trace
 from heapyard.execute.collector import Collector, Plan
@@ -62,6 +64,7 @@ def test_a_chain_begins_at_who_asked(tmp_path: Path, mode: str, heap: str):
     chains = [naming.chain(owner.node) for owner in owners(trace, trace.snapshot("peak"))]
     assert len(chains) > 3
     assert not any(frame.module.endswith(f"lib{heap}.so") for chain in chains for frame in chain)
+    assert not any(re.search("::(Mask|Prefix)Heap|SampledBlocks", name) for name in page_data(trace, naming)["names"])
 
 
 RUNS = 200

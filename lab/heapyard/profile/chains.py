@@ -65,7 +65,11 @@ class Naming:
         while node != 0:
             whole += self.frames(node)
             node = self._parents[node]
-        return list(itertools.dropwhile(self._of_heap, whole)) or whole if self._told_by_heap else whole
+        return list(itertools.dropwhile(self.says_nothing, whole)) or whole
+
+    def says_nothing(self, frame: Frame) -> bool:
+        """Whether the frame is of the heap that told of itself."""
+        return self._told_by_heap and self._of_heap(frame)
 
     def _of_heap(self, frame: Frame) -> bool:
         return frame.module.endswith(self._allocator)

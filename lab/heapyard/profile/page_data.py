@@ -68,6 +68,8 @@ class _FunctionTree:
                 continue
             at, path = self.end[parent], []
             for frame in reversed(naming.frames(raw)):
+                if naming.says_nothing(frame):
+                    continue
                 key = (frame.function, frame.file or frame.module)
                 if key not in frames:
                     frames[key] = len(self.names)
@@ -98,7 +100,7 @@ def _series(trace: Trace, tree: _FunctionTree) -> tuple[np.ndarray, np.ndarray, 
         first = np.r_[True, nodes[1:] != nodes[:-1]]
         change[first] = values[first]
     lengths = np.array([len(path) for path in tree.of])
-    flat = np.concatenate([np.asarray(path) for path in tree.of])
+    flat = np.concatenate([np.asarray(path, int) for path in tree.of])
     offsets = np.r_[0, np.cumsum(lengths)]
     counts = lengths[nodes]
     place = np.repeat(offsets[nodes], counts) + _ranges(counts)
