@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "tracer/collector/process.hpp"
+#include "tracer/collector/wait.hpp"
 
 namespace {
 
@@ -83,11 +84,10 @@ class Collector {
     std::uint64_t next_tick = monotonic() + kTick;
     bool parent = true, stopped = false;
     while (!stopped && (parent || !processes_.empty())) {
-      bool busy = false;
-      for (auto& process : processes_) busy |= process->busy();
+      const bool slept = !processes_.empty() && sleep_until(next_tick);
       std::vector<pollfd> files{{listening_, POLLIN, 0}, {signals_, POLLIN, 0}, {parent ? 0 : -1, POLLIN, 0}};
       for (auto& process : processes_) files.push_back({process->pid_file(), POLLIN, 0});
-      poll(files.data(), files.size(), processes_.empty() ? (parent ? -1 : 0) : busy ? 1 : 10);
+      poll(files.data(), files.size(), processes_.empty() && parent ? -1 : processes_.empty() || slept ? 0 : 1);
       while (welcome()) {
       }
       stopped = (files[1].revents & POLLIN) != 0;
@@ -120,6 +120,12 @@ class Collector {
   }
 
  private:
+  // Or until a ring of some program is half full. False: at once, since this kernel cannot.
+  bool sleep_until(std::uint64_t until) {
+    bells_.clear();
+    for (auto& process : processes_) bells_.push_back(&process->bell());
+    return wait_for(bells_, until);
+  }
   bool welcome() {
     const int memory = accept_memory(listening_);
     if (memory < 0) return false;
@@ -142,6 +148,7 @@ class Collector {
   std::string folder_;
   Limits limits_;
   std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<heapyard::tracer::Bell*> bells_;
 };
 
 }  // namespace

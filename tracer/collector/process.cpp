@@ -166,28 +166,26 @@ std::uint64_t Process::next_stamp(Cursor& cursor) {
   const std::uint64_t mask = session_.header().ring_bytes / 8 - 1;
   while (cursor.at != cursor.head) {
     const std::uint64_t* at = words + (cursor.at & mask);
-    switch (static_cast<Kind>(at[0] >> 56)) {
+    switch (kind_of(at[0])) {
       case Kind::kPad:
-        cursor.at += at[0] & kAddressBits;
         break;
       case Kind::kChain:
         chain(at);
-        cursor.at += 2 + (at[0] & 0xffffffff);
         break;
       case Kind::kModule:
         if (cursor.at >= rings_[cursor.ring].scanned) module(at);
-        cursor.at += 7 + ((at[0] & kAddressBits) + 7) / 8;
         break;
       default:
         return at[1] | 1;
     }
+    cursor.at += record_words(at[0]);
   }
   return 0;
 }
 
 // A chain in one ring may lie in a module whose record is in another ring, published earlier but behind the heads that
 // this round has read. The counter tells; then every ring is looked through for modules first.
-void Process::look_ahead_for_modules() {
+void Process::look_for_modules() {
   Header& header = session_.header();
   if (header.modules_sent.load(std::memory_order_acquire) == modules_seen_) return;
   const std::uint64_t mask = header.ring_bytes / 8 - 1;
@@ -197,29 +195,8 @@ void Process::look_ahead_for_modules() {
     const std::uint64_t head = session_.ring(index).head.load(std::memory_order_acquire);
     while (at != head) {
       const std::uint64_t* words = session_.words(index) + (at & mask);
-      switch (static_cast<Kind>(words[0] >> 56)) {
-        case Kind::kPad:
-          at += words[0] & kAddressBits;
-          break;
-        case Kind::kAlloc:
-          at += 4;
-          break;
-        case Kind::kSample:
-          at += 5;
-          break;
-        case Kind::kChain:
-          at += 2 + (words[0] & 0xffffffff);
-          break;
-        case Kind::kModule:
-          module(words);
-          at += 7 + ((words[0] & kAddressBits) + 7) / 8;
-          break;
-        case Kind::kMark:
-          at += 2 + ((words[0] & kAddressBits) + 7) / 8;
-          break;
-        default:
-          at += 2;
-      }
+      if (kind_of(words[0]) == Kind::kModule) module(words);
+      at += record_words(words[0]);
     }
     rings_[index].scanned = head;
   }
@@ -229,19 +206,17 @@ void Process::take(Cursor& cursor) {
   const std::uint64_t* at = session_.words(cursor.ring) + (cursor.at & (session_.header().ring_bytes / 8 - 1));
   const std::uint64_t address = at[0] & kAddressBits;
   ++events_;
-  switch (static_cast<Kind>(at[0] >> 56)) {
+  switch (kind_of(at[0])) {
     case Kind::kAlloc:
     case Kind::kSample: {
-      const bool of_class = static_cast<Kind>(at[0] >> 56) == Kind::kSample;
+      const bool of_class = kind_of(at[0]) == Kind::kSample;
       const std::uint64_t size = at[2] & kAddressBits, drawn_by = of_class ? at[4] : size;
       allocation(cursor.ring, address, at[1], size, {drawn_by, static_cast<unsigned>(at[2] >> 56)}, at[3]);
-      cursor.at += of_class ? 5 : 4;
       break;
     }
     case Kind::kFree:
     case Kind::kMove:
-      release(cursor.ring, address, at[1], static_cast<Kind>(at[0] >> 56) == Kind::kMove);
-      cursor.at += 2;
+      release(cursor.ring, address, at[1], kind_of(at[0]) == Kind::kMove);
       break;
     case Kind::kStay: {
       RingAccount& ring = rings_[cursor.ring];
@@ -250,29 +225,28 @@ void Process::take(Cursor& cursor) {
         accounts_.allocated(ring.moved, ring.moved_size, false);
         accounts_.frees -= ring.moved.blocks;
       }
-      cursor.at += 2;
       break;
     }
     case Kind::kMark:
       mark(at);
-      cursor.at += 2 + (address + 7) / 8;
       break;
     default:  // cannot be: the ring is not ours any more
       cursor.at = cursor.head;
+      return;
   }
+  cursor.at += record_words(at[0]);
 }
 
 bool Process::drain() {
   Header& header = session_.header();
+  header.bell.expect();
   cursors_.clear();
-  last_words_ = 0;
   const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
   for (std::uint32_t index = 0; index < rings; ++index) {
     Ring& ring = session_.ring(index);
     const bool left = ring.state.load(std::memory_order_acquire) == RingState::kLeft;
     const std::uint64_t tail = ring.tail.load(std::memory_order_relaxed);
     const std::uint64_t head = ring.head.load(std::memory_order_acquire);
-    last_words_ = std::max(last_words_, head - tail);
     if (head != tail) {
       note_thread(index);
       cursors_.push_back({tail, head, index});
@@ -285,7 +259,7 @@ bool Process::drain() {
     }
   }
   if (cursors_.empty()) return false;
-  look_ahead_for_modules();
+  look_for_modules();
   // The ring with the oldest event first, for as long as it stays the oldest.
   struct Head {
     std::uint64_t stamp;

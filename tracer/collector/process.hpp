@@ -40,8 +40,8 @@ class Process {
   std::uint32_t pid() const { return session_.header().pid; }
   int pid_file() const { return pid_file_; }
   bool exact() const;
-  // Whether its rings are to be looked at more often than every 10 ms: exact, young, or with much to say.
-  bool busy() const { return exact() || now_ < kYoung || last_words_ > session_.header().ring_bytes / 8 / 4; }
+  // Rings when one of its rings is half full, once it was expected to.
+  Bell& bell() const { return session_.header().bell; }
   // Takes what the rings hold; true if there was something.
   bool drain();
   // Looks at what changed and writes what is due; every 10 ms or so.
@@ -52,7 +52,6 @@ class Process {
   void finish(const char* how);
 
  private:
-  static constexpr std::uint64_t kYoung = 500'000;  // microseconds: chains are new, and long
   struct Cursor {
     std::uint64_t at, head;
     std::uint32_t ring;
@@ -76,7 +75,7 @@ class Process {
   void take(Cursor& cursor);
   void chain(const std::uint64_t* words);
   void module(const std::uint64_t* words);
-  void look_ahead_for_modules();
+  void look_for_modules();
   // How a block came to be recorded: bytes it was counted with, and the interval; 0: every one is.
   struct Drawn {
     std::uint64_t bytes;
@@ -137,7 +136,6 @@ class Process {
   std::uint64_t samples_ = 0, rate_samples_ = 0, rate_from_ = 0;
   std::uint32_t first_interval_ = 0, least_interval_ = 0, widest_interval_ = 0;
   std::uint32_t modules_seen_ = 0;
-  std::uint64_t last_words_ = 0;  // of the fullest ring at the last look
   std::vector<Cursor> cursors_;
 };
 

@@ -3,13 +3,15 @@
 // Idea: a step outwards depends on a frame's registers and on the words of the stack it reads. Where a walk meets a
 // frame of the walk before it, with the same registers, the rest is the same if those words are: comparing them is
 // cheaper than stepping, and by induction as right as stepping, since each word is compared before the next is looked
-// at. (After memray's validated last trace, bloomberg/memray#1004, which compares return addresses only.) Hashes run
-// from the outermost frame inwards, so that of the common part is known. Cost: O(frames), about 1 ns a frame of the
-// common part. One per thread.
+// at. (After memray's validated last trace, bloomberg/memray#1004, which compares return addresses only.) Most programs
+// use the frame pointer as any other register, and few frames begin where it says: it and the words it was saved in
+// count only where a frame further out needs it. Hashes run from the outermost frame inwards, so that of the common
+// part is known. Cost: O(frames), about 1 ns a frame of the common part. One per thread.
 #pragma once
 
 #include <cstdint>
 
+#include "tracer/events/chain_memo.hpp"
 #include "tracer/events/unwinder.hpp"
 
 namespace heapyard::tracer {
@@ -40,16 +42,16 @@ class ChainWalker {
         break;
       }
       while (known->at.sp < at.sp) --known;
-      if (same(known->at, at) && !interrupted) {
+      if (same(*known, at) && !interrupted) {
         const Frame* differs = first_difference(known);
         if (differs == nullptr) break;  // met: the rest is remembered
         known = differs;                // from there on outwards it may be met again
       }
       if (inner == most) return cut(inner, seed);
-      Step taken{at, 0, 0};
+      Step taken{at, 0, 0, false};
       const Step::Kind kind = step(rules, at, interrupted, stack_end, taken, learn);
       Fresh& frame = fresh_[inner++];
-      frame = {at, taken.fp_slot, taken.begin_slot};
+      frame = {at, taken.fp_slot, taken.begin_slot, taken.by_fp};
       if (kind == Step::kEnd || kind == Step::kTorn) {
         end = kind == Step::kEnd ? ChainEnd::kWhole : ChainEnd::kTorn;
         known = frames_;
@@ -61,13 +63,22 @@ class ChainWalker {
     }
     count_ = static_cast<unsigned>(known - frames_);
     if (count_ + inner > most) {
-      for (unsigned outer = count_; outer > 0 && inner < most; --outer) fresh_[inner++] = {frames_[outer].at, 0, 0};
+      for (unsigned outer = count_; outer > 0 && inner < most; --outer)
+        fresh_[inner++] = {frames_[outer].at, 0, 0, true};
       return cut(inner, seed);
     }
-    while (inner > 0) push(fresh_[--inner], seed);
+    push(inner, seed);
     seed_ = signals ? 0 : seed;  // what lies under a signal is not on the stack as a step would find it
     end_ = end;
     return {count_ == 0 ? seed : frames_[count_].hash, end};
+  }
+
+  // So that the chain just walked, of this seed, is known by where it began; not if it ended in code without tables, or
+  // leads through a signal.
+  void remember_in(ChainMemo& memo, std::uint64_t seed) const {
+    if (seed_ != seed || end_ != ChainEnd::kWhole || count_ == 0) return;
+    const Frame& innermost = frames_[count_];
+    memo.remember(innermost.at, innermost.by_fp, seed, checks_, innermost.checks, innermost.hash);
   }
 
   // The chain just walked: its frames, innermost first.
@@ -79,16 +90,16 @@ class ChainWalker {
     Registers at;
     std::uint64_t hash;    // of this frame and all outside it
     std::uint32_t checks;  // words to compare from here outwards: so many from the first on
+    bool by_fp;            // the walk from here outwards depends on FP
   };
   struct Fresh {  // of the walk at hand
     Registers at;
     std::uintptr_t fp_slot, begin_slot;  // words that the step from here outwards has read, besides the return address
+    bool by_fp;
   };
-  struct Check {
-    std::uintptr_t address, value;
-  };
-
-  static bool same(const Registers& a, const Registers& b) { return a.sp == b.sp && a.pc == b.pc && a.fp == b.fp; }
+  static bool same(const Frame& known, const Registers& at) {
+    return known.at.sp == at.sp && known.at.pc == at.pc && (known.at.fp == at.fp || !known.by_fp);
+  }
 
   // The outermost frame that a comparison from `from` on can no longer reach, or null: all is as it was.
   const Frame* first_difference(const Frame* from) const {
@@ -102,26 +113,31 @@ class ChainWalker {
     return nullptr;
   }
 
-  // Words are compared from the last to the first, so those that a step needs first come last.
-  void push(const Fresh& fresh, std::uint64_t seed) {
-    const Frame& outside = frames_[count_];
-    std::uint64_t hash = seed;
-    std::uint32_t checks = 0;
-    if (count_ > 0) {
-      hash = outside.hash;
-      checks = outside.checks;
-      if (fresh.fp_slot != 0) checks_[checks++] = {fresh.fp_slot, outside.at.fp};
-      checks_[checks++] = {outside.at.sp - 8, outside.at.pc};
-      if (fresh.begin_slot != 0) checks_[checks++] = {fresh.begin_slot, outside.at.sp};
+  // Puts the walk at hand, of `inner` frames, onto what is remembered. Words are compared from the last to the first,
+  // so those that a step needs first come last.
+  void push(unsigned inner, std::uint64_t seed) {
+    Frame* top = &frames_[count_];
+    std::uint64_t hash = count_ == 0 ? seed : top->hash;
+    Check* check = checks_ + (count_ == 0 ? 0 : top->checks);
+    for (const Fresh* fresh = &fresh_[inner]; fresh-- != fresh_; ++top) {
+      bool by_fp = fresh->by_fp;
+      if (top != frames_) {
+        by_fp |= top->by_fp && fresh->fp_slot == 0;
+        if (fresh->fp_slot != 0 && top->by_fp) *check++ = {fresh->fp_slot, top->at.fp};
+        *check++ = {top->at.sp - 8, top->at.pc};
+        if (fresh->begin_slot != 0) *check++ = {fresh->begin_slot, top->at.sp};
+      }
+      hash = (hash ^ fresh->at.pc) * 0xbf58476d1ce4e5b9u;
+      hash ^= hash >> 29;
+      top[1] = {fresh->at, hash, static_cast<std::uint32_t>(check - checks_), by_fp};
     }
-    hash = (hash ^ fresh.at.pc) * 0xbf58476d1ce4e5b9u;
-    frames_[++count_] = {fresh.at, hash ^ hash >> 29, checks};
+    count_ += inner;
   }
 
   // A chain longer than the limit: its inner frames, and nothing to remember.
   Chain cut(unsigned count, std::uint64_t seed) {
     count_ = 0;
-    while (count > 0) push(fresh_[--count], seed);
+    push(count, seed);
     seed_ = 0;
     return {frames_[count_].hash, ChainEnd::kCut};
   }

@@ -69,7 +69,7 @@ Session connect_to_collector(const char* text) {
   Wish wish{};
   if (text == nullptr || !parse(text, wish)) return {};
   const bool exact = wish.mode == Mode::kExact;
-  const std::uint32_t rings = kRings, ring_bytes = exact ? 1u << 18 : 1u << 16, buckets = 1u << 15;
+  const std::uint32_t rings = kRings, ring_bytes = exact ? 1u << 19 : 1u << 16, buckets = 1u << 15;
   const Layout layout(rings, ring_bytes, buckets);
   const int memory = memfd_create("heapyard-trace", MFD_CLOEXEC);
   if (memory < 0) return {};

@@ -12,7 +12,7 @@
 #include "tracer/events/recording.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
-#define SLOW [[gnu::noinline, gnu::cold]] static
+#define SLOW [[gnu::noinline]] static
 #define FRAME __builtin_frame_address(0)
 
 namespace heapyard::tracer {

@@ -67,7 +67,7 @@ class Next {
 // Each ends in a jump, to the next function or to its slow twin (hooks.cpp).
 #define ALLOCATES(number, head, tail, name, type, size, parameters, ...)                  \
   static constinit Next next_##number(name);                                              \
-  [[gnu::noinline, gnu::cold]] static void* slow_##number parameters tail {               \
+  [[gnu::noinline]] static void* slow_##number parameters tail {                          \
     return recorded(Next::function<type>(next_##number.get())(__VA_ARGS__), size, FRAME); \
   }                                                                                       \
   EXPORTED void* head parameters tail {                                                   \

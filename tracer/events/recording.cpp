@@ -128,10 +128,10 @@ class SettingUp {
   const Busy before_;
 };
 
-void record_event(void* block, std::size_t size, void* frame, bool page);
+void record_one(void* block, std::size_t size, void* frame, bool page);
 
 [[gnu::noinline]] void page_taken(void* memory, std::size_t bytes) noexcept {
-  record_event(memory, bytes, __builtin_frame_address(0), true);
+  record_one(memory, bytes, __builtin_frame_address(0), true);
 }
 void page_returned(void* memory) noexcept { record_free(memory, FreeKind::kFree); }
 constexpr os::PageEvents kPageEvents{page_taken, page_returned};
@@ -222,7 +222,7 @@ bool take_ring(ThreadState& self) {
     std::uint32_t highest = header.highest_ring.load();
     while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
     }
-    self.ring = RingWriter(ring, process.session.words(index), header.ring_bytes);
+    self.ring = RingWriter(ring, process.session.words(index), header.ring_bytes, header.bell);
     if (loaded_late()) process.recorders.enter(index, &self);
     return true;
   }
@@ -290,7 +290,7 @@ bool ready(ThreadState& self) {
   return at;
 }
 
-std::uint64_t* room(ThreadState& self, std::size_t words) {
+[[gnu::always_inline]] inline std::uint64_t* room(ThreadState& self, std::size_t words) {
   std::uint64_t* at = self.ring.reserve(words);
   return at != nullptr ? at : wait_for_room(self, words);
 }
@@ -354,17 +354,22 @@ void send_module(ThreadState& self, const dl_find_object& object) {
   if (place < 512) process.modules[place].store(begin, std::memory_order_relaxed);
 }
 
+// The registers of the caller of a function with this frame.
+Registers caller_of(void* frame) {
+  const auto* stored = static_cast<const std::uintptr_t*>(frame);
+  return {stored[1], reinterpret_cast<std::uintptr_t>(frame) + 16, stored[0]};
+}
+
+// A generation is part of the hash: after modules have gone, the same addresses are other chains.
+std::uint64_t seed_of(const ThreadState& self) { return 0x9e3779b97f4a7c15u + self.generation; }
+
 // The hash that stands for the chain, which the collector has been sent; 0 if there was no room to send it.
 [[gnu::noinline]] std::uint64_t chain_of(ThreadState& self, void* frame) {
   Header& header = process.session.header();
-  const auto at = reinterpret_cast<std::uintptr_t>(frame);
-  const auto* stored = static_cast<const std::uintptr_t*>(frame);
+  const Registers at = caller_of(frame);
   ChainWalker& walker = self.chains->walker;
-  // A generation is part of the hash: after modules have gone, the same addresses are other chains.
-  const std::uint64_t seed = 0x9e3779b97f4a7c15u + self.generation;
-  const auto [hash, end] =
-      walker.walk(process.rules, {stored[1], at + 16, stored[0]}, self.stack.end_above(at), header.depth, seed,
-                  [&](const dl_find_object& object) { send_module(self, object); });
+  const auto [hash, end] = walker.walk(process.rules, at, self.stack.end_above(at.sp - 16), header.depth, seed_of(self),
+                                       [&](const dl_find_object& object) { send_module(self, object); });
   if (end == ChainEnd::kCut) header.lost.chains_cut.fetch_add(1, std::memory_order_relaxed);
   if (end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
   std::uint64_t& known = self.chains->known[hash % ChainMemory::kKnown];
@@ -435,12 +440,43 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
   }
 }
 
-void write_short(ThreadState& self, Kind kind, std::uintptr_t address) {
+[[gnu::always_inline]] inline void write_allocation(ThreadState& self, std::uint64_t* at, std::uintptr_t address,
+                                                    std::uint64_t now, std::uint64_t size, std::uint64_t chain) {
+  at[0] = first_word(Kind::kAlloc, address);
+  at[1] = now;
+  at[2] = size;
+  at[3] = chain;
+  self.ring.publish(4);
+}
+
+[[gnu::always_inline]] inline void write_short(ThreadState& self, Kind kind, std::uintptr_t address) {
   if (std::uint64_t* at = room(self, 2)) {
     at[0] = first_word(kind, address);
     at[1] = stamp();
     self.ring.publish(2);
   }
+}
+
+// Every event is to be recorded, of malloc or of pages, and the thread is ready to: the short way for what comes often.
+bool records_every(const ThreadState& self, bool page) {
+  return self.busy == Busy::kNo && self.ring && self.generation == process.generation.load(std::memory_order_relaxed) &&
+         mode() == (page ? Mode::kPages : Mode::kExact);
+}
+
+[[gnu::always_inline]] inline void record_every(ThreadState& self, void* block, std::size_t size, void* frame,
+                                                bool page) {
+  const Recording recording(self);
+  if (!page) redirect_newcomers();
+  ChainMemo& memo = self.chains->memo;
+  const Registers at = caller_of(frame);
+  std::uint64_t chain = memo.recall(at, seed_of(self));
+  if (chain == 0) {
+    chain = chain_of(self, frame);
+    if (chain == 0) return;
+    self.chains->walker.remember_in(memo, seed_of(self));
+  }
+  if (std::uint64_t* words = room(self, 4))
+    write_allocation(self, words, reinterpret_cast<std::uintptr_t>(block), stamp(), size, chain);
 }
 
 // `page`: from within a heap that is observed; else from malloc.
@@ -488,16 +524,21 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
       if (!every && !process.samples.insert(address, now_stamp)) {
         header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
       } else if (std::uint64_t* at = room(self, 4)) {
-        at[0] = first_word(Kind::kAlloc, address);
-        at[1] = now_stamp;
-        at[2] = static_cast<std::uint64_t>(undrawn ? log2_interval : drawn) << 56 | size;
-        at[3] = chain;
-        self.ring.publish(4);
+        const std::uint64_t interval = undrawn ? log2_interval : drawn;
+        write_allocation(self, at, address, now_stamp, interval << 56 | size, chain);
       } else if (!every) {
         process.samples.erase(address);
       }
     }
   }
+}
+
+[[gnu::always_inline]] inline void record_one(void* block, std::size_t size, void* frame, bool page) {
+  ThreadState& self = this_thread;
+  if (records_every(self, page) && block != nullptr) [[likely]]
+    record_every(self, block, size, frame, page);
+  else
+    record_event(block, size, frame, page);
 }
 
 }  // namespace
@@ -533,14 +574,19 @@ AttachResult attach(const char* wish) {
 
 void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
 
-[[gnu::noinline, gnu::cold]] void record_allocation(void* block, std::size_t size, void* frame) {
-  record_event(block, size, frame, false);
+[[gnu::noinline]] void record_allocation(void* block, std::size_t size, void* frame) {
+  record_one(block, size, frame, false);
 }
 
 [[gnu::noinline]] bool record_free(void* block, FreeKind kind) {
   ThreadState& self = this_thread;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   if (block == nullptr || !process.session) return false;
+  if ((records_every(self, false) || records_every(self, true)) && !process.samples.maybe(address)) [[likely]] {
+    const Recording recording(self);
+    write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
+    return true;
+  }
   // Before anything else: whoever comes in between, the set must not keep an address that is given back.
   bool sampled = process.samples.maybe(address) && process.samples.erase(address);
   const bool every = free_filter.load(std::memory_order_relaxed) == every_free || mode() == Mode::kPages;

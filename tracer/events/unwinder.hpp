@@ -61,6 +61,7 @@ struct Step {
   Registers next;
   std::uintptr_t fp_slot;     // where the caller's FP was saved; 0: FP was not touched
   std::uintptr_t begin_slot;  // where the frame's beginning was stored; 0: it was computed
+  bool by_fp;                 // FP told where the frame begins, or that it cannot be told
 };
 
 // `interrupted`: at.pc is that of an instruction itself, not a return address. `stack_end`: of the thread's stack if
@@ -74,6 +75,7 @@ template <class Learn>
   const auto offset = static_cast<std::uintptr_t>(static_cast<std::intptr_t>(rule.offset));
   std::uintptr_t begin;  // of the frame: the caller's SP
   taken.begin_slot = 0;
+  taken.by_fp = rule.kind != FrameRule::kStack && rule.kind != FrameRule::kEnd;
   if (rule.kind == FrameRule::kStack) [[likely]] {
     begin = at.sp + offset;
   } else if (rule.kind == FrameRule::kPointer) {
@@ -110,7 +112,7 @@ ChainEnd walk(RuleCache& rules, Registers at, std::uintptr_t stack_end, std::uin
   for (count = 0; at.pc != 0;) {
     if (count == limit) return ChainEnd::kCut;
     frames[count++] = at.pc;
-    Step taken{at, 0, 0};
+    Step taken{at, 0, 0, false};
     const Step::Kind kind = step(rules, at, interrupted, stack_end, taken, learn);
     if (kind == Step::kEnd) return ChainEnd::kWhole;
     if (kind == Step::kTorn) return ChainEnd::kTorn;

@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tracer/session/bell.hpp"
+
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;  // threads at once
 
@@ -36,6 +38,34 @@ enum class Kind : std::uint8_t {
   kMark,    // bytes of name | stamp | name, padded
   kSample,  // as kAlloc, of a size class | bytes of the class, which are what it was drawn by
 };
+
+inline constexpr std::uint64_t kAddressBits = (std::uint64_t{1} << 56) - 1;
+
+constexpr std::uint64_t first_word(Kind kind, std::uint64_t rest) {
+  return static_cast<std::uint64_t>(kind) << 56 | (rest & kAddressBits);
+}
+constexpr Kind kind_of(std::uint64_t first) { return static_cast<Kind>(first >> 56); }
+
+// Words of the record that begins with `first`.
+constexpr std::size_t record_words(std::uint64_t first) {
+  const std::uint64_t rest = first & kAddressBits;
+  switch (kind_of(first)) {
+    case Kind::kPad:
+      return rest;
+    case Kind::kAlloc:
+      return 4;
+    case Kind::kSample:
+      return 5;
+    case Kind::kChain:
+      return 2 + (rest & 0xffffffff);
+    case Kind::kModule:
+      return 7 + (rest + 7) / 8;
+    case Kind::kMark:
+      return 2 + (rest + 7) / 8;
+    default:
+      return 2;
+  }
+}
 
 // Allocations and frees that left no record, each for its reason. Never silently: the trace holds every count.
 struct Lost {
@@ -65,7 +95,8 @@ struct Header {
   std::atomic<std::uint32_t> highest_ring;   // rings ever used
   std::atomic<std::uint64_t> waits;          // times a thread waited for room in its ring
   std::atomic<std::uint64_t> naps;           // and how often it slept meanwhile, for 50 us by name
-  std::atomic<std::uint32_t> modules_sent;   // records of modules in all rings, counted after they were published
+  Bell bell;
+  std::atomic<std::uint32_t> modules_sent;  // records of modules in all rings, counted after they were published
   Lost lost;
   char allocator[256];  // the library whose malloc serves
   char program[256];    // /proc/self/exe

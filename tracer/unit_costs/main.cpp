@@ -35,6 +35,7 @@ Session session;
 RingWriter ring;
 RuleCache rules;
 ChainWalker walker;
+ChainMemo memo;
 thread_local std::int64_t to_sample __attribute__((tls_model("initial-exec"))) = 1 << 30;
 std::uintptr_t frames[256];
 volatile std::uint64_t sink;
@@ -97,6 +98,15 @@ using Part = void (*)(void* block, std::size_t size);
 [[gnu::noinline]] void walk_before_validated(void*, std::size_t) {
   sink = walker.walk(rules, here(__builtin_frame_address(0)), 0, 256, 1, [](const dl_find_object&) {}).hash;
 }
+[[gnu::noinline]] void remembered_chain(void*, std::size_t) {
+  const Registers at = here(__builtin_frame_address(0));
+  std::uint64_t hash = memo.recall(at, 1);
+  if (hash == 0) {
+    hash = walker.walk(rules, at, 0, 256, 1, [](const dl_find_object&) {}).hash;
+    walker.remember_in(memo, 1);
+  }
+  sink = hash;
+}
 [[gnu::noinline]] void library_unwinder(void*, std::size_t) {
   unsigned count = 0;
   _Unwind_Backtrace(
@@ -124,10 +134,12 @@ constexpr Way kWays[] = {
     {"10 frames by frame pointers", frame_pointers, 10, kPairs},
     {"10 frames by cached rules", rules_of_each_frame, 10, kPairs},
     {"10 frames by comparing with the walk before", walk_before_validated, 10, kPairs},
+    {"10 frames of a chain that is remembered", remembered_chain, 10, kPairs},
     {"10 frames by _Unwind_Backtrace", library_unwinder, 10, kPairs / 20},
     {"40 frames by frame pointers", frame_pointers, 40, kPairs},
     {"40 frames by cached rules", rules_of_each_frame, 40, kPairs / 4},
     {"40 frames by comparing with the walk before", walk_before_validated, 40, kPairs},
+    {"40 frames of a chain that is remembered", remembered_chain, 40, kPairs},
     {"40 frames by _Unwind_Backtrace", library_unwinder, 40, kPairs / 50},
 };
 
@@ -165,7 +177,7 @@ int main(int count, char** arguments) {
   session.header().rings = 1;
   session.header().ring_bytes = 1 << 16;
   session.header().buckets = 64;
-  ring = RingWriter(session.ring(0), session.words(0), 1 << 16);
+  ring = RingWriter(session.ring(0), session.words(0), 1 << 16, session.header().bell);
   std::vector<std::vector<double>> costs(std::size(kWays));
   std::vector<double> bare;
   std::mt19937 random(static_cast<unsigned>(now()));

@@ -12,6 +12,7 @@
 #include "tracer/collector/accounts.hpp"
 #include "tracer/collector/lossy_recorder.hpp"
 #include "tracer/collector/modules.hpp"
+#include "tracer/collector/wait.hpp"
 #include "tracer/session/poisson.hpp"
 #include "tracer/session/ring.hpp"
 #include "tracer/session/sample_set.hpp"
@@ -44,7 +45,7 @@ using ManySamples = SessionTest<8 * kFirstBuckets>;
 TEST_F(Ring, CarriesEveryRecordInOrder) {
   constexpr std::uint64_t kRecords = 200'000;
   std::thread producer([&] {
-    RingWriter writer(session_.ring(0), session_.words(0), 1 << 12);
+    RingWriter writer(session_.ring(0), session_.words(0), 1 << 12, session_.header().bell);
     std::mt19937 random(1);
     for (std::uint64_t number = 1; number <= kRecords;) {
       const std::size_t words = 2 + random() % 60;
@@ -77,6 +78,33 @@ TEST_F(Ring, CarriesEveryRecordInOrder) {
     ring.tail.store(tail, std::memory_order_release);
   }
   producer.join();
+}
+
+// The reader sleeps until half of a ring is full, and no longer.
+TEST_F(Ring, WakesItsReaderWhenHalfFull) {
+  Bell& bell = session_.header().bell;
+  if (!wait_for({&bell}, 0)) GTEST_SKIP() << "a kernel before Linux 5.16";
+  bell.expect();
+  std::thread reader([&] { EXPECT_TRUE(wait_for({&bell}, ~std::uint64_t{0} >> 1)); });
+  RingWriter writer(session_.ring(0), session_.words(0), 1 << 12, bell);
+  const auto write = [&] {
+    std::uint64_t* at = writer.reserve(8);
+    if (at != nullptr) writer.publish(8);
+    return at != nullptr;
+  };
+  for (std::size_t words = 0; words < writer.capacity() / 2; words += 8) {
+    EXPECT_TRUE(write());
+    EXPECT_EQ(*bell.word(), 1u);
+  }
+  EXPECT_TRUE(write());
+  EXPECT_EQ(*bell.word(), 0u);
+  reader.join();
+  for (std::size_t words = writer.capacity() / 2 + 8; words < writer.capacity(); words += 8) EXPECT_TRUE(write());
+  bell.expect();
+  EXPECT_FALSE(write());
+  EXPECT_EQ(*bell.word(), 0u);                             // full: whoever did not hear it the first time
+  EXPECT_TRUE(wait_for({&bell}, ~std::uint64_t{0} >> 1));  // it has rung already
+  EXPECT_FALSE(wait_for(std::vector<Bell*>(FUTEX_WAITV_MAX + 1, &bell), 0));  // more than the kernel can
 }
 
 TEST_F(Samples, AreASetOfAddresses) {

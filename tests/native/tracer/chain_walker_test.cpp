@@ -1,0 +1,246 @@
+// A walk that remembers, and a memory of whole chains, give what a walk from scratch gives: over random calls through
+// every kind of frame, so that what is remembered is right in part, or in nothing, most of the time.
+#include "tracer/events/chain_walker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace heapyard::tracer;
+
+struct Ours {
+  RuleCache rules;
+  ChainWalker walker{};
+  ChainMemo memo{};
+  std::map<std::vector<std::uintptr_t>, std::uint64_t> hashes;
+  std::map<std::uint64_t, std::vector<std::uintptr_t>> chains;
+  unsigned recalled = 0, walked = 0;
+};
+thread_local Ours* ours;
+thread_local std::mt19937* choose;
+constexpr std::uint64_t kSeed = 7;
+constexpr auto kNothing = [](const dl_find_object&) {};
+
+[[gnu::noinline]] void look() {
+  const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
+  const Registers at{frame[1], reinterpret_cast<std::uintptr_t>(frame) + 16, frame[0]};
+  std::uintptr_t frames[256];
+  unsigned count = 0;
+  ASSERT_EQ(walk(ours->rules, at, 0, frames, 256, count, kNothing), ChainEnd::kWhole);
+  const std::vector<std::uintptr_t> expected(frames, frames + count);
+  const std::uint64_t known = ours->memo.recall(at, kSeed);
+  const auto [hash, end] = ours->walker.walk(ours->rules, at, 0, 256, kSeed, kNothing);
+  ASSERT_EQ(end, ChainEnd::kWhole);
+  std::vector<std::uintptr_t> found;
+  for (unsigned index = 0; index < ours->walker.frames(); ++index) found.push_back(ours->walker.frame(index));
+  ASSERT_EQ(found, expected);
+  ASSERT_EQ(ours->hashes.emplace(expected, hash).first->second, hash);      // the same chain, the same hash
+  ASSERT_EQ(ours->chains.emplace(hash, expected).first->second, expected);  // and no other
+  if (known != 0) {
+    ASSERT_EQ(known, hash);
+    ++ours->recalled;
+  }
+  ++ours->walked;
+  EXPECT_EQ(ours->memo.recall(at, kSeed + 1), 0u);
+  ours->walker.remember_in(ours->memo, kSeed);
+}
+
+void go(int depth);
+
+[[gnu::noinline]] void plain(int depth) {
+  go(depth);
+  asm volatile("" : : : "memory");
+}
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void without_frame_pointer(int depth) {
+  char room[72];
+  asm volatile("" : : "r"(room) : "memory");
+  go(depth);
+  asm volatile("" : : "r"(room) : "memory");
+}
+// The frame pointer as any other register, with something else in it every time.
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void with_data_in_it(int depth) {
+  asm volatile("mov %0, %%rbp" : : "r"((*choose)()) : "rbp");
+  go(depth);
+  asm volatile("" : : : "memory", "rbp");
+}
+[[gnu::noinline]] void with_changing_frame(int depth) {
+  auto* room = static_cast<volatile char*>(__builtin_alloca(16 * (1 + (*choose)() % 3)));
+  room[0] = 1;
+  go(depth);
+  room[0] = 2;
+}
+[[gnu::noinline]] void realigned(int depth) {
+  alignas(64) char room[64];
+  asm volatile("" : : "r"(room) : "memory");
+  go(depth);
+  asm volatile("" : : "r"(room) : "memory");
+}
+[[gnu::noinline]] void through_the_c_library(int depth) {
+  int numbers[2] = {1, 0};
+  static thread_local int inner;
+  inner = depth;
+  std::qsort(numbers, 2, sizeof *numbers, [](const void*, const void*) {
+    go(inner);
+    return 0;
+  });
+}
+
+[[gnu::noinline]] void go(int depth) {
+  constexpr void (*kKinds[])(int) = {plain,     without_frame_pointer, with_data_in_it, with_changing_frame,
+                                     realigned, through_the_c_library};
+  look();
+  if (depth == 0 || testing::Test::HasFatalFailure()) return;
+  for (unsigned calls = (*choose)() % 3; calls-- > 0;) kKinds[(*choose)() % 6](depth - 1);
+  look();
+}
+
+void wander(unsigned seed) {
+  const auto memory = std::make_unique<Ours>();
+  std::mt19937 random(seed);
+  ours = memory.get();
+  choose = &random;
+  for (int turn = 0; turn < 300; ++turn) {
+    plain(12);
+    with_data_in_it(12);
+  }
+  EXPECT_GT(ours->recalled, 100u);
+  EXPECT_GT(ours->walked - ours->recalled, 100u);
+  EXPECT_GT(ours->chains.size(), 100u);
+}
+
+TEST(ChainWalkerTest, RemembersOnlyWhatIsStillSo) { wander(1); }
+TEST(ChainWalkerTest, InAThread) {
+  for (unsigned seed = 2; seed < 6; ++seed) std::thread(wander, seed).join();
+}
+
+// What a stale stack may hold at its worst: two calls whose innermost frames are the same, and in the second the words
+// that the first walk compared lie in a function's own room and hold what they held, while the callers are others. Only
+// the frame pointer tells.
+struct Trap {
+  bool armed = false, sprung = false;
+  std::uintptr_t sp = 0, outer = 0;  // of the first look; of the function that makes both calls
+  std::size_t room = 0;              // of the second call
+  std::vector<char> image;           // [sp, outer) as it was
+} trap;
+
+// Whether to look: in the second call only where the stack is as deep as in the first.
+[[gnu::noinline]] bool in_place(std::uintptr_t sp) {
+  if (!trap.armed) {
+    trap.sp = sp;
+    trap.image.assign(reinterpret_cast<const char*>(sp), reinterpret_cast<const char*>(trap.outer));
+  } else if (sp == trap.sp) {
+    trap.sprung = true;
+  }
+  return !trap.armed || sp == trap.sp;
+}
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void look_in_trap() {
+  std::uintptr_t sp;
+  asm volatile("mov %%rsp, %0" : "=r"(sp));
+  if (in_place(sp)) look();
+}
+
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void saving_it() {
+  asm volatile("xor %%ebp, %%ebp" : : : "rbp");
+  look_in_trap();
+  asm volatile("" : : : "memory", "rbp");
+}
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void leaving_it_alone() {
+  look_in_trap();
+  asm volatile("" : : : "memory");
+}
+
+// What was there at the first look.
+void put_back(char* room, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(room);
+  for (std::size_t at = 0; trap.armed && at < bytes; ++at) {
+    if (begin + at >= trap.sp && begin + at < trap.outer) room[at] = trap.image[begin + at - trap.sp];
+  }
+}
+
+using Inner = void (*)();
+[[gnu::noinline]] void with_room(std::size_t bytes, Inner inner) {
+  auto* room = static_cast<char*>(__builtin_alloca(bytes));
+  put_back(room, bytes);
+  asm volatile("" : : "r"(room) : "memory");
+  inner();
+  asm volatile("" : : "r"(room) : "memory");
+}
+using Caller = void (*)(Inner);
+[[gnu::noinline]] void first_caller(Inner inner) {
+  char room[2048];
+  asm volatile("" : : "r"(room) : "memory");
+  with_room(16, inner);
+  asm volatile("" : : "r"(room) : "memory");
+}
+[[gnu::noinline]] void second_caller(Inner inner) {
+  with_room(trap.room, inner);
+  asm volatile("" : : : "memory");
+}
+[[gnu::noinline]] void both(Caller caller, Inner inner) {
+  trap.outer = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - 512;  // beyond what it passes on
+  char room[512];
+  asm volatile("" : : "r"(room) : "memory");
+  caller(inner);
+  asm volatile("" : : "r"(room) : "memory");
+}
+
+template <std::size_t Bytes>
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void caller_with(Inner inner) {
+  char room[Bytes];
+  put_back(room, Bytes);
+  asm volatile("" : : "r"(room) : "memory");
+  inner();
+  asm volatile("" : : "r"(room) : "memory");
+}
+[[gnu::noinline]] void realigned_in_trap() {
+  alignas(64) char room[64];
+  asm volatile("" : : "r"(room) : "memory");
+  look_in_trap();
+  asm volatile("" : : "r"(room) : "memory");
+}
+
+void walk_into_the_trap(const volatile Caller* callers, Inner inner) {
+  const auto memory = std::make_unique<Ours>();
+  ours = memory.get();
+  trap = Trap{};
+  for (trap.room = 16; trap.room < 8192; trap.room += 16) {
+    for (int call = 0; call < 2; ++call) {
+      asm volatile("" : "+r"(call));  // both are to be called from one place: no unrolling
+      trap.armed = call == 1;
+      both(callers[call], inner);
+    }
+  }
+  EXPECT_TRUE(trap.sprung);
+  EXPECT_EQ(ours->chains.size(), 2u);
+}
+
+constexpr volatile Caller kCallers[] = {first_caller, second_caller};
+TEST(ChainWalkerTest, SeesAFrameThatBeginsElsewhere) { walk_into_the_trap(kCallers, look_in_trap); }
+TEST(ChainWalkerTest, SeesAFramePointerThatWasSaved) { walk_into_the_trap(kCallers, saving_it); }
+TEST(ChainWalkerTest, SeesAFramePointerThatWasLeftAlone) { walk_into_the_trap(kCallers, leaving_it_alone); }
+// A stack that is realigned ends at the same place for four beginnings.
+TEST(ChainWalkerTest, SeesAFrameThatRealignsItsStack) {
+  constexpr volatile Caller kSizes[] = {caller_with<1024>, caller_with<1040>, caller_with<1056>, caller_with<1072>};
+  unsigned sprung = 0;
+  for (int size = 0; size < 3; ++size) {
+    const auto memory = std::make_unique<Ours>();
+    ours = memory.get();
+    trap = Trap{};
+    for (int call = 0; call < 2; ++call) {
+      asm volatile("" : "+r"(call));
+      trap.armed = call == 1;
+      both(kSizes[size + call], realigned_in_trap);
+    }
+    sprung += trap.sprung;
+  }
+  EXPECT_GT(sprung, 0u);
+}
+
+}  // namespace
