@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,20 @@ fn main() {
     kept_by_main();
     for thread in (0..3).map(|_| std::thread::spawn(kept_by_thread)).collect::<Vec<_>>() { thread.join().unwrap(); }
 }
+"""
+
+
+# Writes over what it shares with the collector: sizes of records, places in rings, sets, anything.
+SCRIBBLER = """
+import ctypes, random, re, sys
+pick = random.Random(int(sys.argv[1]))
+[line] = [line for line in open("/proc/self/maps") if "heapyard-trace" in line]
+begin, end = (int(part, 16) for part in re.match("(\\w+)-(\\w+)", line).groups())
+for turn in range(300):
+    kept = [bytes(100 + turn) for _ in range(200)]
+    at = begin + pick.choice([pick.randrange(8, 1 << 12), pick.randrange(min(end - begin, 4 << 20))]) // 8 * 8
+    value = pick.choice([pick.getrandbits(64), pick.getrandbits(59), pick.randrange(9) << 56 | pick.getrandbits(20), 0])
+    ctypes.c_uint64.from_address(at).value = value
 """
 
 
@@ -141,6 +156,21 @@ def test_a_killed_program_leaves_a_whole_profile(tmp_path: Path, way: str):
         assert trace.finished and trace.end["how"] == "ended"
         end = trace.snapshot("end")
         assert end is not None and end.total > 0
+    assert nothing_is_left() == []
+
+
+@pytest.mark.parametrize("way", ["sampled", "exact"])
+def test_a_program_that_writes_over_its_rings(tmp_path: Path, way: str):
+    """Whatever it has written there: the collector ends, and its file opens."""
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        collector = Collector(folder, Plan(["python3"], **plan(way)))
+        subprocess.run([sys.executable, "-c", SCRIBBLER, str(seed)], env={**os.environ, **collector.environment}, timeout=60)
+        collector._process.stdin.close()
+        assert collector._process.wait(timeout=60) == 0
+        collector.close()
+        [path] = folder.glob("*.hytrace")
+        assert load_trace(path).finished
     assert nothing_is_left() == []
 
 

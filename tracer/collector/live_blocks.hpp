@@ -21,33 +21,35 @@ static_assert(sizeof(Block) == 32);
 
 class LiveBlocks {
  public:
-  LiveBlocks() : slots_(1 << 10) {}
-
   Block* find(std::uint64_t address) {
-    for (std::size_t at = home(address);; at = (at + 1) & mask()) {
-      if (slots_[at].address == address) return &slots_[at];
-      if (slots_[at].address == 0) return nullptr;
+    Block* slots = slots_.data();
+    for (std::size_t at = home(address);; at = (at + 1) & mask_) {
+      if (slots[at].address == address) return &slots[at];
+      if (slots[at].address == 0) return nullptr;
     }
   }
   // `block.address` is not in it.
   void insert(const Block& block) {
-    if ((size_ + 1) * 4 > slots_.size() * 3) grow();
+    if (size_ == most_) [[unlikely]]
+      grow();
+    Block* slots = slots_.data();
     std::size_t at = home(block.address);
-    while (slots_[at].address != 0) at = (at + 1) & mask();
-    slots_[at] = block;
+    while (slots[at].address != 0) at = (at + 1) & mask_;
+    slots[at] = block;
     ++size_;
   }
   // `block`: what find() gave.
   void erase(Block* block) {
-    std::size_t hole = static_cast<std::size_t>(block - slots_.data());
-    for (std::size_t at = (hole + 1) & mask(); slots_[at].address != 0; at = (at + 1) & mask()) {
-      const std::size_t wish = home(slots_[at].address);
-      if (((at - wish) & mask()) >= ((at - hole) & mask())) {
-        slots_[hole] = slots_[at];
+    Block* slots = slots_.data();
+    std::size_t hole = static_cast<std::size_t>(block - slots);
+    for (std::size_t at = (hole + 1) & mask_; slots[at].address != 0; at = (at + 1) & mask_) {
+      const std::size_t wish = home(slots[at].address);
+      if (((at - wish) & mask_) >= ((at - hole) & mask_)) {
+        slots[hole] = slots[at];
         hole = at;
       }
     }
-    slots_[hole] = Block{};
+    slots[hole].address = 0;
     --size_;
   }
   std::size_t size() const { return size_; }
@@ -60,20 +62,22 @@ class LiveBlocks {
   }
 
  private:
-  std::size_t mask() const { return slots_.size() - 1; }
   std::size_t home(std::uint64_t address) const {
-    return static_cast<std::size_t>(address * 0x9e3779b97f4a7c15u >> 20) & mask();
+    return static_cast<std::size_t>(address * 0x9e3779b97f4a7c15u >> 20) & mask_;
   }
-  void grow() {
+  [[gnu::noinline, gnu::cold]] void grow() {
     std::vector<Block> old(slots_.size() * 2);
     old.swap(slots_);
+    mask_ = slots_.size() - 1;
+    most_ = slots_.size() / 4 * 3;
     size_ = 0;
     for (const Block& block : old) {
       if (block.address != 0) insert(block);
     }
   }
 
-  std::vector<Block> slots_;
+  std::vector<Block> slots_ = std::vector<Block>(1 << 10);
+  std::size_t mask_ = slots_.size() - 1, most_ = slots_.size() / 4 * 3;
   std::size_t size_ = 0;
 };
 

@@ -161,11 +161,9 @@ std::uint64_t Process::microseconds(std::uint64_t stamp) const {
 }
 
 // The stamp of the cursor's next event; what comes before it and has none is taken. 0: nothing is left.
-std::uint64_t Process::next_stamp(Cursor& cursor) {
-  const std::uint64_t* words = session_.words(cursor.ring);
-  const std::uint64_t mask = session_.header().ring_bytes / 8 - 1;
-  while (cursor.at != cursor.head) {
-    const std::uint64_t* at = words + (cursor.at & mask);
+inline std::uint64_t Process::next_stamp(Cursor& cursor) {
+  while (const std::uint64_t words = cursor.whole()) {
+    const std::uint64_t* at = cursor.record();
     switch (kind_of(at[0])) {
       case Kind::kPad:
         break;
@@ -176,34 +174,45 @@ std::uint64_t Process::next_stamp(Cursor& cursor) {
         if (cursor.at >= rings_[cursor.ring].scanned) module(at);
         break;
       default:
+        cursor.count = words;
         return at[1] | 1;
     }
-    cursor.at += record_words(at[0]);
+    cursor.at += words;
   }
+  torn_rings_ += cursor.at != cursor.head;
+  cursor.at = cursor.head;
   return 0;
 }
 
 // A chain in one ring may lie in a module whose record is in another ring, published earlier but behind the heads that
 // this round has read. The counter tells; then every ring is looked through for modules first.
 void Process::look_for_modules() {
-  Header& header = session_.header();
-  if (header.modules_sent.load(std::memory_order_acquire) == modules_seen_) return;
-  const std::uint64_t mask = header.ring_bytes / 8 - 1;
-  const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
-  for (std::uint32_t index = 0; index < rings; ++index) {
-    std::uint64_t at = std::max(session_.ring(index).tail.load(std::memory_order_relaxed), rings_[index].scanned);
-    const std::uint64_t head = session_.ring(index).head.load(std::memory_order_acquire);
-    while (at != head) {
-      const std::uint64_t* words = session_.words(index) + (at & mask);
-      if (kind_of(words[0]) == Kind::kModule) module(words);
-      at += record_words(words[0]);
+  if (session_.header().modules_sent.load(std::memory_order_acquire) == modules_seen_) return;
+  for (std::uint32_t index = 0; index < rings_in_use(); ++index) {
+    Cursor cursor = cursor_of(index);
+    cursor.at = std::min(std::max(cursor.at, rings_[index].scanned), cursor.head);
+    for (; const std::uint64_t words = cursor.whole(); cursor.at += words) {
+      if (kind_of(*cursor.record()) == Kind::kModule) module(cursor.record());
     }
-    rings_[index].scanned = head;
+    rings_[index].scanned = cursor.head;
   }
 }
 
-void Process::take(Cursor& cursor) {
-  const std::uint64_t* at = session_.words(cursor.ring) + (cursor.at & (session_.header().ring_bytes / 8 - 1));
+std::uint32_t Process::rings_in_use() const {
+  return std::min(session_.header().highest_ring.load(std::memory_order_acquire),
+                  static_cast<std::uint32_t>(rings_.size()));
+}
+
+// What is to be read of a ring. Nothing of one that the program has written over.
+Process::Cursor Process::cursor_of(std::uint32_t index) const {
+  const std::uint64_t words = session_.ring_bytes() / 8;
+  const std::uint64_t tail = session_.ring(index).tail.load(std::memory_order_relaxed);
+  const std::uint64_t head = session_.ring(index).head.load(std::memory_order_acquire);
+  return {head - tail <= words ? tail : head, head, index, session_.words(index), words - 1};
+}
+
+inline void Process::take(Cursor& cursor) {
+  const std::uint64_t* at = cursor.record();
   const std::uint64_t address = at[0] & kAddressBits;
   ++events_;
   switch (kind_of(at[0])) {
@@ -211,7 +220,7 @@ void Process::take(Cursor& cursor) {
     case Kind::kSample: {
       const bool of_class = kind_of(at[0]) == Kind::kSample;
       const std::uint64_t size = at[2] & kAddressBits, drawn_by = of_class ? at[4] : size;
-      allocation(cursor.ring, address, at[1], size, {drawn_by, static_cast<unsigned>(at[2] >> 56)}, at[3]);
+      allocation(cursor.ring, address, at[1], size, {drawn_by, static_cast<unsigned>(at[2] >> 56 & 63)}, at[3]);
       break;
     }
     case Kind::kFree:
@@ -230,26 +239,24 @@ void Process::take(Cursor& cursor) {
     case Kind::kMark:
       mark(at);
       break;
-    default:  // cannot be: the ring is not ours any more
-      cursor.at = cursor.head;
-      return;
+    default:  // next_stamp() has seen to it
+      break;
   }
-  cursor.at += record_words(at[0]);
+  cursor.at += cursor.count;
 }
 
 bool Process::drain() {
-  Header& header = session_.header();
-  header.bell.expect();
+  session_.header().bell.expect();
   cursors_.clear();
-  const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
+  const std::uint32_t rings = rings_in_use();
   for (std::uint32_t index = 0; index < rings; ++index) {
     Ring& ring = session_.ring(index);
     const bool left = ring.state.load(std::memory_order_acquire) == RingState::kLeft;
-    const std::uint64_t tail = ring.tail.load(std::memory_order_relaxed);
-    const std::uint64_t head = ring.head.load(std::memory_order_acquire);
-    if (head != tail) {
+    const Cursor cursor = cursor_of(index);
+    if (cursor.head != ring.tail.load(std::memory_order_relaxed)) {
       note_thread(index);
-      cursors_.push_back({tail, head, index});
+      torn_rings_ += cursor.at == cursor.head;
+      cursors_.push_back(cursor);
     } else if (left) {
       const std::uint64_t scanned = rings_[index].scanned;
       rings_[index] = RingAccount{};
@@ -319,16 +326,15 @@ void Process::note_thread(std::uint32_t index) {
 
 // A thread's very last frees come after its last destructor, and take a ring that nobody gives back.
 void Process::take_rings_of_the_dead() {
-  Header& header = session_.header();
-  const std::uint32_t rings = std::min(header.highest_ring.load(std::memory_order_acquire), header.rings);
-  const bool scarce = rings > header.rings / 4;
+  const std::uint32_t rings = rings_in_use();
+  const bool scarce = rings > rings_.size() / 4;
   if (!scarce && now_ < last_ring_check_ + 200'000) return;
   last_ring_check_ = now_;
   for (std::uint32_t index = 0; index < rings; ++index) {
     Ring& ring = session_.ring(index);
     if (ring.state.load(std::memory_order_acquire) != RingState::kOwned) continue;
     const auto thread = static_cast<pid_t>(ring.thread.load(std::memory_order_relaxed));
-    if (thread != 0 && syscall(SYS_tgkill, header.pid, thread, 0) != 0 && errno == ESRCH) {
+    if (thread != 0 && syscall(SYS_tgkill, pid(), thread, 0) != 0 && errno == ESRCH) {
       RingState owned = RingState::kOwned;
       ring.state.compare_exchange_strong(owned, RingState::kLeft);
     }
@@ -371,8 +377,9 @@ void Process::module(const std::uint64_t* words) {
   modules_.add(std::move(module));
 }
 
-void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::uint64_t stamp, std::uint64_t size,
-                         const Drawn& drawn, std::uint64_t hash) {
+[[gnu::always_inline]] inline void Process::allocation(std::uint32_t ring_index, std::uint64_t address,
+                                                       std::uint64_t stamp, std::uint64_t size, const Drawn& drawn,
+                                                       std::uint64_t hash) {
   RingAccount& ring = rings_[ring_index];
   ring.last_allocation = drawn.log2_interval == 0 ? address : 0;
   ++samples_;
@@ -414,7 +421,8 @@ void Process::allocation(std::uint32_t ring_index, std::uint64_t address, std::u
   accounts_.allocated(block, size);
 }
 
-void Process::release(std::uint32_t ring_index, std::uint64_t address, std::uint64_t stamp, bool move) {
+[[gnu::always_inline]] inline void Process::release(std::uint32_t ring_index, std::uint64_t address,
+                                                    std::uint64_t stamp, bool move) {
   RingAccount& ring = rings_[ring_index];
   const bool temporary = ring.last_allocation == address && !move;
   ring.last_allocation = 0;
@@ -715,7 +723,8 @@ void Process::finish(const char* how) {
        << ", \"no_ring\": " << header.lost.no_ring.load() << ", \"ring_full\": " << header.lost.ring_full.load()
        << ", \"set_full\": " << header.lost.set_full.load() << ", \"frees\": " << lost_frees_
        << ", \"unknown_frees\": " << unknown_frees_ << ", \"unknown_chains\": " << unknown_chains_
-       << ", \"nodes\": " << accounts_.tree.refused() << "}, \"chains_cut\": " << header.lost.chains_cut.load()
+       << ", \"torn_rings\": " << torn_rings_ << ", \"nodes\": " << accounts_.tree.refused()
+       << "}, \"chains_cut\": " << header.lost.chains_cut.load()
        << ", \"chains_torn\": " << header.lost.chains_torn.load() << "}";
   file_->write(Chunk::kEnd, json.view(), now_, now_);
   file_->finish();

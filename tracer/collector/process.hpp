@@ -55,6 +55,16 @@ class Process {
   struct Cursor {
     std::uint64_t at, head;
     std::uint32_t ring;
+    const std::uint64_t* words;  // of the ring
+    std::uint64_t mask;
+    std::uint64_t count = 0;  // words of the record at hand, an event
+
+    const std::uint64_t* record() const { return words + (at & mask); }
+    // Words of the record at hand. 0: none, or no whole one, as where the program has written over the ring.
+    std::uint64_t whole() const {
+      const std::uint64_t count = at == head ? 0 : record_words(*record());
+      return count <= head - at && (at & mask) + count <= mask + 1 ? count : 0;
+    }
   };
   struct RingAccount {
     std::uint32_t thread_id = 0;
@@ -76,6 +86,8 @@ class Process {
   void chain(const std::uint64_t* words);
   void module(const std::uint64_t* words);
   void look_for_modules();
+  std::uint32_t rings_in_use() const;
+  Cursor cursor_of(std::uint32_t index) const;
   // How a block came to be recorded: bytes it was counted with, and the interval; 0: every one is.
   struct Drawn {
     std::uint64_t bytes;
@@ -128,6 +140,7 @@ class Process {
   std::uint64_t flushed_changes_ = 0;  // time of the last record in the file
   std::uint64_t flushed_ = 0, peak_written_ = 0, last_life_check_ = 0, last_ring_check_ = 0;
   std::int64_t peak_bytes_written_ = 0;
+  std::uint64_t torn_rings_ = 0;  // how often the rest of a ring made no sense
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
   bool thinned_ = false;
   bool stepped_ = false;        // from exact

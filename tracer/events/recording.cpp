@@ -222,7 +222,7 @@ bool take_ring(ThreadState& self) {
     std::uint32_t highest = header.highest_ring.load();
     while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
     }
-    self.ring = RingWriter(ring, process.session.words(index), header.ring_bytes, header.bell);
+    self.ring = RingWriter(ring, process.session.words(index), process.session.ring_bytes(), header.bell);
     if (loaded_late()) process.recorders.enter(index, &self);
     return true;
   }

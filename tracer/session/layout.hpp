@@ -46,25 +46,17 @@ constexpr std::uint64_t first_word(Kind kind, std::uint64_t rest) {
 }
 constexpr Kind kind_of(std::uint64_t first) { return static_cast<Kind>(first >> 56); }
 
-// Words of the record that begins with `first`.
-constexpr std::size_t record_words(std::uint64_t first) {
+// Words of the record that begins with `first`; 0 if there is no such record.
+constexpr std::uint64_t record_words(std::uint64_t first) {
+  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5};  // by kind; 0: the record says
   const std::uint64_t rest = first & kAddressBits;
-  switch (kind_of(first)) {
-    case Kind::kPad:
-      return rest;
-    case Kind::kAlloc:
-      return 4;
-    case Kind::kSample:
-      return 5;
-    case Kind::kChain:
-      return 2 + (rest & 0xffffffff);
-    case Kind::kModule:
-      return 7 + (rest + 7) / 8;
-    case Kind::kMark:
-      return 2 + (rest + 7) / 8;
-    default:
-      return 2;
-  }
+  const Kind kind = kind_of(first);
+  if (kind > Kind::kSample) return 0;
+  if (const std::uint8_t words = kFixed[static_cast<std::size_t>(kind)]) [[likely]]
+    return words;
+  if (kind == Kind::kPad) return rest;
+  if (kind == Kind::kChain) return 2 + (rest & 0xffffffff);
+  return (kind == Kind::kModule ? 7 : 2) + (rest + 7) / 8;
 }
 
 // Allocations and frees that left no record, each for its reason. Never silently: the trace holds every count.
@@ -124,12 +116,13 @@ struct alignas(64) Ring {
 
 inline constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 
-// Where the parts lie, by what the header says. All offsets in bytes from the header.
+// Where the parts lie, by what the header said at first. All offsets in bytes from the header.
 struct Layout {
-  std::size_t filter, set, ring_heads, ring_words, end;
+  std::size_t ring_bytes, filter, set, ring_heads, ring_words, end;
 
-  constexpr Layout(std::size_t rings, std::size_t ring_bytes, std::size_t buckets)
-      : filter(in_pages(sizeof(Header))),
+  constexpr Layout(std::size_t rings, std::size_t bytes_of_ring, std::size_t buckets)
+      : ring_bytes(bytes_of_ring),
+        filter(in_pages(sizeof(Header))),
         set(filter + kPageFilter * sizeof(std::uint16_t)),
         ring_heads(set + buckets * sizeof(Bucket)),
         ring_words(in_pages(ring_heads + rings * sizeof(Ring))),
@@ -151,8 +144,9 @@ class Session {
   Bucket* set() const { return reinterpret_cast<Bucket*>(base_ + layout_.set); }
   Ring& ring(std::size_t index) const { return reinterpret_cast<Ring*>(base_ + layout_.ring_heads)[index]; }
   std::uint64_t* words(std::size_t index) const {
-    return reinterpret_cast<std::uint64_t*>(base_ + layout_.ring_words + index * header().ring_bytes);
+    return reinterpret_cast<std::uint64_t*>(base_ + layout_.ring_words + index * layout_.ring_bytes);
   }
+  std::size_t ring_bytes() const { return layout_.ring_bytes; }
   void* base() const { return base_; }
   std::size_t bytes() const { return layout_.end; }
 

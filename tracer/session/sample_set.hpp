@@ -34,7 +34,7 @@ class SampleSet {
   bool insert(std::uintptr_t address, std::uint64_t allocated) {
     const std::uint64_t hash = mix(address);
     for (;;) {
-      std::uint32_t used = used_->load(std::memory_order_relaxed);
+      std::uint32_t used = in_use();
       Bucket* one = choice(hash, used, 0);
       Bucket* other = choice(hash, used, 1);
       if (room_in(*one) < room_in(*other)) std::swap(one, other);
@@ -58,7 +58,7 @@ class SampleSet {
   template <class Matches>
   bool erase_if(std::uintptr_t address, Matches matches) {
     const std::uint64_t hash = mix(address);
-    for (std::uint32_t used = used_->load(std::memory_order_relaxed);; used /= 2) {
+    for (std::uint32_t used = in_use();; used /= 2) {
       for (unsigned number = 0; number < (used == most_ ? 4 : 2); ++number) {
         for (auto& slot : choice(hash, used, number)->address) {
           std::uint64_t word = slot.load(std::memory_order_relaxed);
@@ -72,6 +72,11 @@ class SampleSet {
     }
   }
 
+  // Never more than there are: the program may have written over it.
+  std::uint32_t in_use() const {
+    const std::uint32_t used = used_->load(std::memory_order_relaxed);
+    return used - 1 < most_ ? used : most_;
+  }
   // Two while it can grow, and two more once it cannot.
   Bucket* choice(std::uint64_t hash, std::uint32_t used, unsigned number) const {
     return &buckets_[hash >> 16 * number & (used - 1)];

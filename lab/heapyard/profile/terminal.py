@@ -24,6 +24,7 @@ _LOST = {
     "set_full": "samples beyond what the tracer remembers",
     "frees": "frees that were lost",
     "unknown_chains": "allocations whose call chain was lost",
+    "torn_rings": "stretches of events that the program has written over",
     "nodes": "frames of call chains beyond the collector's limit",
 }
 
