@@ -120,6 +120,7 @@ def test_exact_from_then_on(tmp_path: Path, allocator: str):
     assert nothing_is_left() == []
 
 
+@pytest.mark.on_request
 def test_again_and_again(tmp_path: Path):
     """At any moment of threads that do nothing but allocate; what an earlier session knew does not matter to the next."""
     with serving() as server:

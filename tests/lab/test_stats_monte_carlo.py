@@ -81,7 +81,7 @@ def false_alarms(analysis):
 
 
 @pytest.mark.parametrize("noise", [normal, log_normal, drifting, bimodal])
-@pytest.mark.parametrize(("labels", "blocks"), [(3, 10), (7, 10)])
+@pytest.mark.parametrize(("labels", "blocks"), [(3, 10), pytest.param(7, 10, marks=pytest.mark.on_request)])
 def test_equal_allocators_are_called_different_in_five_percent(noise, labels, blocks):
     """The whole verdict, A/A: the share of tables with any `better` or `worse`, all comparisons taken together."""
     y = noise(np.random.default_rng(20), (1500, blocks, labels))
