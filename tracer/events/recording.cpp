@@ -457,10 +457,10 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
   }
 }
 
-// Every event is to be recorded, of malloc or of pages, and the thread is ready to: the short way for what comes often.
-bool records_every(const ThreadState& self, bool page) {
-  return self.busy == Busy::kNo && self.ring && self.generation == process.generation.load(std::memory_order_relaxed) &&
-         mode() == (page ? Mode::kPages : Mode::kExact);
+// The thread is in the middle of no recording, and has a ring of the present session: where every event is recorded,
+// the short way for what comes often.
+[[gnu::always_inline]] inline bool at_hand(const ThreadState& self) {
+  return self.busy == Busy::kNo && self.ring && self.generation == process.generation.load(std::memory_order_relaxed);
 }
 
 [[gnu::always_inline]] inline void record_every(ThreadState& self, void* block, std::size_t size, void* frame,
@@ -535,7 +535,7 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
 
 [[gnu::always_inline]] inline void record_one(void* block, std::size_t size, void* frame, bool page) {
   ThreadState& self = this_thread;
-  if (records_every(self, page) && block != nullptr) [[likely]]
+  if (at_hand(self) && mode() == (page ? Mode::kPages : Mode::kExact) && block != nullptr) [[likely]]
     record_every(self, block, size, frame, page);
   else
     record_event(block, size, frame, page);
@@ -582,7 +582,8 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   ThreadState& self = this_thread;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   if (block == nullptr || !process.session) return false;
-  if ((records_every(self, false) || records_every(self, true)) && !process.samples.maybe(address)) [[likely]] {
+  if (at_hand(self) && (mode() == Mode::kExact || mode() == Mode::kPages) && !process.samples.maybe(address))
+      [[likely]] {
     const Recording recording(self);
     write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
     return true;

@@ -14,7 +14,7 @@ struct ChainMemory {
   static constexpr std::size_t kKnown = 1 << 15;
   std::uint64_t known[kKnown];  // hashes of chains the collector has been sent, by their low bits
   ChainWalker walker;
-  ChainMemo memo;  // of chains that the collector knows, in exact mode
+  ChainMemo memo;  // of chains that the collector knows, where every event is recorded
 };
 
 // Whether the thread is in the middle of a recording; of its own set-up, which may allocate and is nobody's memory.
