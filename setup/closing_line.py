@@ -22,6 +22,10 @@ class Count:
     skipped: int = 0
     on_request: int = 0
 
+    def __add__(self, other: Count) -> Count:
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped,
+                     self.on_request + other.on_request)
+
     def words(self, name: str) -> str:
         others = [(self.failed, "FAILED"), (self.skipped, "skipped"), (self.on_request, "only on request")]
         return ", ".join([f"{self.passed} {name} passed"] + [f"{n} {what}" for n, what in others if n])
@@ -48,11 +52,12 @@ def read_report(path: Path) -> Count:
 
 
 def main(arguments: list[str]) -> int:
-    """`NATIVE_EXIT NATIVE_REPORT PYTHON_EXIT PYTHON_REPORT`."""
-    native_exit, native_report, python_exit, python_report = arguments
-    native, python = read_report(Path(native_report)), read_report(Path(python_report))
+    """`NATIVE_EXIT NATIVE_REPORT PYTHON_EXIT PYTHON_REPORT...`."""
+    native_exit, native_report, python_exit, *python_reports = arguments
+    native, parts = read_report(Path(native_report)), [read_report(Path(report)) for report in python_reports]
+    python = sum(parts, Count())
     good = native_exit == python_exit == "0" and not native.failed and not python.failed
-    if not native.passed or not python.passed:
+    if not native.passed or not parts or not all(part.passed for part in parts):
         good = False
     verdict = "no test failed" if good else "THE TESTS FAILED"
     exits = "" if good else f" (ctest exit {native_exit}, pytest exit {python_exit})"
