@@ -45,7 +45,7 @@ begin, end = (int(part, 16) for part in re.match("(\\w+)-(\\w+)", line).groups()
 for turn in range(300):
     kept = [bytes(100 + turn) for _ in range(200)]
     at = begin + pick.choice([pick.randrange(8, 1 << 12), pick.randrange(min(end - begin, 4 << 20))]) // 8 * 8
-    value = pick.choice([pick.getrandbits(64), pick.getrandbits(59), pick.randrange(9) << 56 | pick.getrandbits(20), 0])
+    value = pick.choice([pick.getrandbits(64), pick.getrandbits(59), pick.randrange(16) << 56 | pick.getrandbits(20), 0])
     ctypes.c_uint64.from_address(at).value = value
 """
 
@@ -170,7 +170,11 @@ def test_a_program_that_writes_over_its_rings(tmp_path: Path, way: str):
         assert collector._process.wait(timeout=60) == 0
         collector.close()
         [path] = folder.glob("*.hytrace")
-        assert load_trace(path).finished
+        trace = load_trace(path)
+        assert trace.finished and trace.meta["mode"] == way
+        # What the collector goes by is its own.
+        assert trace.end["mode"] in (way, "sampled") and (trace.end["interval"] == 0) == (trace.end["mode"] == "exact")
+        assert 0 < trace.end["microseconds"] < 60e6
     assert nothing_is_left() == []
 
 

@@ -27,6 +27,7 @@ namespace {
 constexpr std::uint64_t kPatience = 2'000'000;    // microseconds until what waits is given up
 constexpr std::uint64_t kFlushBytes = 64u << 10;  // of records, before they go to the file
 constexpr std::uint64_t kReserve = 1u << 20;      // of the file's limit, for how it ended
+constexpr std::size_t kUnnumbered = 1u << 14;     // events that wait for their chains
 
 std::uint64_t monotonic() {
   timespec now;
@@ -62,7 +63,6 @@ const char* name_of(Mode mode) {
   switch (mode) {
     case Mode::kSampled:
       return "sampled";
-    case Mode::kStepping:
     case Mode::kExact:
       return "exact";
     case Mode::kPages:
@@ -96,19 +96,28 @@ Session map(int memory) {
 }  // namespace
 
 Process::Process(int memory, const std::string& folder, const Limits& limits)
-    : session_(map(memory)), set_(session_), limits_(limits), accounts_(limits.nodes), rings_(session_.header().rings) {
+    : session_(map(memory)),
+      pid_(session_.header().pid),
+      start_stamp_(session_.header().start_stamp),
+      start_nanoseconds_(session_.header().start_nanoseconds),
+      mode_(session_.header().mode.load()),
+      log2_interval_(session_.header().log2_interval.load()),
+      set_(session_),
+      limits_(limits),
+      accounts_(limits.nodes),
+      rings_(session_.header().rings) {
   Header& header = session_.header();
   header.collector.store(static_cast<std::uint32_t>(getpid()));
-  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, header.pid, 0));
-  statm_ = open(("/proc/" + std::to_string(header.pid) + "/statm").c_str(), O_RDONLY | O_CLOEXEC);
-  exe_ = executable(header.pid);
+  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  statm_ = open(("/proc/" + std::to_string(pid_) + "/statm").c_str(), O_RDONLY | O_CLOEXEC);
+  exe_ = executable(pid_);
   calibrate();
   const std::string program = base_name(header.program);
   static unsigned number = 0;
   char order[8];
   std::snprintf(order, sizeof order, "%04u", ++number);
   file_ = std::make_unique<TraceFile>(folder + "/" + order + "-" + (program.empty() ? "program" : program) + "-" +
-                                      std::to_string(header.pid) + ".hytrace");
+                                      std::to_string(pid_) + ".hytrace");
   file_->write(Chunk::kMeta, meta(), 0, 0);
 }
 
@@ -123,49 +132,51 @@ std::string Process::meta() const {
   timespec real;
   clock_gettime(CLOCK_REALTIME, &real);
   const double began = static_cast<double>(real.tv_sec) + static_cast<double>(real.tv_nsec) * 1e-9 -
-                       static_cast<double>(monotonic() - header.start_nanoseconds) * 1e-9;
+                       static_cast<double>(monotonic() - start_nanoseconds_) * 1e-9;
   std::ostringstream out;
   out.precision(17);
   out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << header.parent
-      << ", \"attached\": " << (header.attached != 0 ? "true" : "false") << ", \"mode\": \""
-      << name_of(header.mode.load())
-      << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << header.log2_interval.load())
-      << ", \"depth\": " << header.depth << ", \"page_record\": " << LossyRecorder::kFloor
-      << ", \"rate\": " << LossyRecorder::kFirstRate << ", \"started\": " << began
-      << ", \"program\": " << json_text(header.program) << ", \"allocator\": " << json_text(header.allocator)
-      << ", \"command\": "
+      << ", \"attached\": " << (header.attached != 0 ? "true" : "false") << ", \"mode\": \"" << name_of(mode_)
+      << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << log2_interval_) << ", \"depth\": " << header.depth
+      << ", \"page_record\": " << LossyRecorder::kFloor << ", \"rate\": " << LossyRecorder::kFirstRate
+      << ", \"started\": " << began << ", \"program\": " << json_text(header.program)
+      << ", \"allocator\": " << json_text(header.allocator) << ", \"command\": "
       << words_of({header.command, std::min<std::size_t>(header.command_bytes, sizeof header.command)})
       << ", \"limit_bytes\": " << limits_.file_bytes
       << ", \"time_unit\": \"microseconds\", \"address_bits\": 64, \"byte_order\": \"little\"}";
   return out.str();
 }
 
-bool Process::exact() const {
-  const Mode mode = session_.header().mode.load(std::memory_order_relaxed);
-  return mode == Mode::kExact || mode == Mode::kStepping || mode == Mode::kPages;
-}
+bool Process::exact() const { return mode_ == Mode::kExact || mode_ == Mode::kPages; }
 
 void Process::calibrate() {
-  const Header& header = session_.header();
   now_stamp_ = stamp();
-  const std::uint64_t nanoseconds = monotonic() - header.start_nanoseconds;
+  const std::uint64_t nanoseconds = monotonic() - start_nanoseconds_;
   now_ = nanoseconds / 1000;
-  if (now_stamp_ > header.start_stamp && nanoseconds > 0)
-    nanoseconds_per_stamp_ = static_cast<double>(nanoseconds) / static_cast<double>(now_stamp_ - header.start_stamp);
+  if (now_stamp_ > start_stamp_ && nanoseconds > 0)
+    nanoseconds_per_stamp_ = static_cast<double>(nanoseconds) / static_cast<double>(now_stamp_ - start_stamp_);
 }
 
 std::uint64_t Process::microseconds(std::uint64_t stamp) const {
-  const std::uint64_t start = session_.header().start_stamp;
-  if (stamp <= start) return 0;
-  return std::min(now_, static_cast<std::uint64_t>(static_cast<double>(stamp - start) * nanoseconds_per_stamp_ / 1000));
+  if (stamp <= start_stamp_) return 0;
+  const double nanoseconds = static_cast<double>(stamp - start_stamp_) * nanoseconds_per_stamp_;
+  return std::min(now_, static_cast<std::uint64_t>(nanoseconds / 1000));
 }
 
 // The stamp of the cursor's next event; what comes before it and has none is taken. 0: nothing is left.
 inline std::uint64_t Process::next_stamp(Cursor& cursor) {
   while (const std::uint64_t words = cursor.whole()) {
     const std::uint64_t* at = cursor.record();
-    switch (kind_of(at[0])) {
+    const Kind kind = kind_of(at[0]);
+    if (kind >= Kind::kOwned && kind <= Kind::kBack) [[likely]] {
+      cursor.count = words;
+      return (start_stamp_ + (at[0] & kAddressBits)) | 1;
+    }
+    switch (kind) {
       case Kind::kPad:
+        break;
+      case Kind::kMore:
+        rings_[cursor.ring].more = at[0] & kAddressBits;
         break;
       case Kind::kChain:
         chain(at);
@@ -211,21 +222,69 @@ Process::Cursor Process::cursor_of(std::uint32_t index) const {
   return {head - tail <= words ? tail : head, head, index, session_.words(index), words - 1};
 }
 
+inline std::uint32_t Process::chain_of(std::uint64_t number) const {
+  return number < by_number_.size() ? by_number_[number] : kNoChain;
+}
+
+// False: its chain is not known.
+[[gnu::always_inline]] inline bool Process::owned(Kind kind, const Owned& owned, std::uint64_t stamp) {
+  const std::uint32_t chain = chain_of(owned.owner.chain());
+  if (chain == kNoChain) [[unlikely]]
+    return false;
+  const std::uint32_t number = owned.owner.thread();
+  Block block;
+  block.stamp = stamp;
+  block.bytes = owned.size;
+  block.thread = number < thread_by_number_.size() ? thread_by_number_[number] : 0;
+  block.chain = chain;
+  block.blocks = 1;
+  if (kind == Kind::kOwned) {
+    accounts_.allocated(block, owned.size);
+  } else if (kind == Kind::kBack) {
+    accounts_.allocated(block, owned.size, false);
+    accounts_.frees -= 1;
+  } else {
+    accounts_.freed(block, kind == Kind::kGoneAtOnce);
+  }
+  return true;
+}
+
+// Where stamps of two processors differ by a little, a thread's first event of a chain may come before the chain.
+void Process::take_unnumbered() {
+  std::erase_if(unnumbered_, [&](const Unnumbered& event) { return owned(event.kind, event.owned, event.stamp); });
+}
+
 inline void Process::take(Cursor& cursor) {
   const std::uint64_t* at = cursor.record();
   const std::uint64_t address = at[0] & kAddressBits;
+  const Kind kind = kind_of(at[0]);
   ++events_;
-  switch (kind_of(at[0])) {
+  if (kind >= Kind::kOwned) [[likely]] {  // next_stamp() has seen to the rest
+    std::uint64_t& more = rings_[cursor.ring].more;
+    const Owned event{{at[1] & ((std::uint64_t{1} << Owner::kBits) - 1)},
+                      more << Owner::kSizeBits | at[1] >> Owner::kBits};
+    more = 0;
+    const std::uint64_t when = start_stamp_ + address;
+    cursor.at += cursor.count;
+    if (!owned(kind, event, when)) [[unlikely]] {
+      if (unnumbered_.size() < kUnnumbered)
+        unnumbered_.push_back({kind, event, when});
+      else
+        ++unknown_chains_;
+    }
+    return;
+  }
+  switch (kind) {
     case Kind::kAlloc:
     case Kind::kSample: {
-      const bool of_class = kind_of(at[0]) == Kind::kSample;
+      const bool of_class = kind == Kind::kSample;
       const std::uint64_t size = at[2] & kAddressBits, drawn_by = of_class ? at[4] : size;
       allocation(cursor.ring, address, at[1], size, {drawn_by, static_cast<unsigned>(at[2] >> 56 & 63)}, at[3]);
       break;
     }
     case Kind::kFree:
     case Kind::kMove:
-      release(cursor.ring, address, at[1], kind_of(at[0]) == Kind::kMove);
+      release(cursor.ring, address, at[1], kind == Kind::kMove);
       break;
     case Kind::kStay: {
       RingAccount& ring = rings_[cursor.ring];
@@ -245,7 +304,7 @@ inline void Process::take(Cursor& cursor) {
   cursor.at += cursor.count;
 }
 
-bool Process::drain() {
+bool Process::drain(std::uint64_t limit) {
   session_.header().bell.expect();
   cursors_.clear();
   const std::uint32_t rings = rings_in_use();
@@ -284,12 +343,14 @@ bool Process::drain() {
       read_up_to(cursors_[index]);
   }
   std::make_heap(heads.begin(), heads.end());
-  while (!heads.empty()) {
+  bool taken_any = false;
+  while (!heads.empty() && heads.front().stamp <= limit) {
+    taken_any = true;
     std::pop_heap(heads.begin(), heads.end());
     Head head = heads.back();
     heads.pop_back();
     Cursor& cursor = cursors_[head.cursor];
-    const std::uint64_t other = heads.empty() ? ~std::uint64_t{0} : heads.front().stamp;
+    const std::uint64_t other = heads.empty() ? limit : std::min(limit, heads.front().stamp);
     unsigned taken = 0;
     do {
       take(cursor);
@@ -302,13 +363,17 @@ bool Process::drain() {
       std::push_heap(heads.begin(), heads.end());
     }
   }
-  return true;
+  for (const Head& head : heads) read_up_to(cursors_[head.cursor]);
+  if (!unnumbered_.empty()) [[unlikely]]
+    take_unnumbered();
+  return taken_any;
 }
 
 void Process::note_thread(std::uint32_t index) {
   RingAccount& ring = rings_[index];
   const std::uint32_t id = session_.ring(index).thread.load(std::memory_order_relaxed);
-  if (ring.thread_id == id) return;
+  const std::uint32_t number = session_.ring(index).number.load(std::memory_order_relaxed) % Owner::kThreads;
+  if (ring.thread_id == id && ring.number == number) return;
   const auto [found, fresh] =
       thread_by_id_.try_emplace(id, static_cast<std::uint16_t>(std::min<std::size_t>(accounts_.threads.size(), 65535)));
   if (fresh && accounts_.threads.size() < 65536) {
@@ -322,6 +387,9 @@ void Process::note_thread(std::uint32_t index) {
   ring.scanned = scanned;
   ring.thread_id = id;
   ring.thread = found->second;
+  ring.number = number;
+  if (number >= thread_by_number_.size()) thread_by_number_.resize(number + 1);
+  thread_by_number_[number] = ring.thread;
 }
 
 // A thread's very last frees come after its last destructor, and take a ring that nobody gives back.
@@ -342,8 +410,8 @@ void Process::take_rings_of_the_dead() {
 }
 
 void Process::chain(const std::uint64_t* words) {
-  const std::uint64_t hash = words[1];
-  if (by_hash_.contains(hash)) return;
+  const std::uint64_t number = words[1];
+  if (number >= Owner::kChains || chain_of(number) != kNoChain) return;
   const auto count = static_cast<std::uint32_t>(words[0] & 0xffffffff);
   const bool cut = (words[0] >> 32 & 0xffffff) != 0;
   std::uint32_t node = CallTree::kRoot;
@@ -358,7 +426,8 @@ void Process::chain(const std::uint64_t* words) {
     chain.cut = cut;
     accounts_.chains.push_back(chain);
   }
-  by_hash_.emplace(hash, found->second);
+  if (number >= by_number_.size()) by_number_.resize(number + 1, kNoChain);
+  by_number_[number] = found->second;
 }
 
 void Process::module(const std::uint64_t* words) {
@@ -379,18 +448,14 @@ void Process::module(const std::uint64_t* words) {
 
 [[gnu::always_inline]] inline void Process::allocation(std::uint32_t ring_index, std::uint64_t address,
                                                        std::uint64_t stamp, std::uint64_t size, const Drawn& drawn,
-                                                       std::uint64_t hash) {
+                                                       std::uint64_t chain_number) {
   RingAccount& ring = rings_[ring_index];
   ring.last_allocation = drawn.log2_interval == 0 ? address : 0;
   ++samples_;
-  Recent& recent = recent_[hash % recent_.size()];  // before the map: most events are of few chains
-  if (recent.hash != hash) [[unlikely]] {
-    const auto known = by_hash_.find(hash);
-    if (known == by_hash_.end()) {
-      ++unknown_chains_;
-      return;
-    }
-    recent = {hash, known->second};
+  const std::uint32_t chain = chain_of(chain_number);
+  if (chain == kNoChain) [[unlikely]] {
+    ++unknown_chains_;
+    return;
   }
   const double stands_for = blocks_of_sample(drawn.bytes, drawn.log2_interval);
   Block block;
@@ -398,7 +463,7 @@ void Process::module(const std::uint64_t* words) {
   block.stamp = stamp;
   block.bytes = static_cast<std::uint64_t>(static_cast<double>(size) * stands_for + 0.5);
   block.thread = ring.thread;
-  block.chain = recent.chain;
+  block.chain = chain;
   block.blocks = static_cast<float>(stands_for);
   if (!early_frees_.empty()) [[unlikely]] {
     const auto early = early_frees_.find(address);
@@ -436,7 +501,6 @@ void Process::module(const std::uint64_t* words) {
     ring.moved_size = block->bytes;
   }
   accounts_.freed(*block, temporary);
-  if (stamp <= step_end_) set_.erase(address, block->stamp);  // put in by us while its free was on its way
   live_.erase(block);
   if (!late_allocations_.empty()) [[unlikely]] {
     const auto [first, last] = late_allocations_.equal_range(address);
@@ -480,31 +544,27 @@ void Process::mark(const std::uint64_t* words) {
 }
 
 // Keeps each live block with the probability it would have been sampled with at this interval, weighted anew, and
-// forgets the others: the way from exact to sampled, and from one interval to a larger one.
-void Process::thin(unsigned log2, bool from_exact) {
+// forgets the others: the way from one interval to a larger one.
+void Process::thin(unsigned log2) {
   std::uint64_t random = now_stamp_ | 1;
   thinned_ = true;
   for (const Block& block : live_.all()) {
     const double size = static_cast<double>(block.bytes) / std::max(1.0f, block.blocks);
     const double wanted = blocks_of_sample(static_cast<std::uint64_t>(size + 0.5), log2);
-    if (wanted <= block.blocks) {
-      if (from_exact && !set_.insert(block.address, block.stamp)) ++lost_frees_;
-      continue;
-    }
+    if (wanted <= block.blocks) continue;
     const double u = static_cast<double>(next_random(random) >> 11) * 0x1p-53;
     const bool stays = u < block.blocks / wanted;
     Block* here = live_.find(block.address);
     accounts_.freed(*here, false);
     accounts_.frees -= block.blocks;
     if (!stays) {
-      if (!from_exact) set_.erase(block.address, block.stamp);
+      set_.erase(block.address, block.stamp);
       live_.erase(here);
       continue;
     }
     here->blocks = static_cast<float>(wanted);
     here->bytes = static_cast<std::uint64_t>(size * wanted + 0.5);
     accounts_.allocated(*here, 0, false);
-    if (from_exact && !set_.insert(block.address, block.stamp)) ++lost_frees_;
   }
 }
 
@@ -530,18 +590,22 @@ void Process::keep_rate() {
   const double rate = static_cast<double>(samples_ - rate_samples_) * 1e6 / static_cast<double>(now_ - rate_from_);
   rate_from_ = now_;
   rate_samples_ = samples_;
-  Header& header = session_.header();
-  const std::uint32_t interval = header.log2_interval.load(std::memory_order_relaxed);
+  const std::uint32_t interval = log2_interval_;
   if (first_interval_ == 0) first_interval_ = interval;
   const bool coarse = accounts_.bytes >> 8 < std::int64_t{1} << interval;
   const double most = stepped_ ? kExcused : coarse ? kForSmall : kMost, few = most / 8;
   if (rate > most) {
     const auto steps = static_cast<std::uint32_t>(std::ceil(std::log2(rate / most)));
-    header.log2_interval.store(std::min(interval + steps, 40u), std::memory_order_relaxed);
+    sample_every(std::min(interval + steps, 40u));
   } else if (rate < few && interval > std::max(first_interval_, least_interval_)) {
-    header.log2_interval.store(interval - 1, std::memory_order_relaxed);
+    sample_every(interval - 1);
   }
-  widest_interval_ = std::max(widest_interval_, header.log2_interval.load(std::memory_order_relaxed));
+  widest_interval_ = std::max(widest_interval_, log2_interval_);
+}
+
+void Process::sample_every(std::uint32_t log2_interval) {
+  log2_interval_ = log2_interval;
+  session_.header().log2_interval.store(log2_interval, std::memory_order_relaxed);
 }
 
 bool Process::runs() {
@@ -553,31 +617,29 @@ bool Process::runs() {
 
 void Process::tick() {
   calibrate();
-  Header& header = session_.header();
+  session_.header().activity.begin_anew();
   take_rings_of_the_dead();
   if (!early_frees_.empty() || !late_allocations_.empty()) give_up_waiting(false);
-  if (falls_behind() && limits_.may_step && header.mode.load() == Mode::kExact) {
-    header.log2_interval.store(14);
-    header.mode.store(Mode::kStepping);
-    drain();  // what comes after it is taken as sampled
-    thin(14, true);
-    header.mode.store(Mode::kSampled);
+  // What lives by then is known to the byte until it is freed; what comes later is sampled.
+  if (falls_behind() && limits_.may_step && mode_ == Mode::kExact) {
+    sample_every(14);
+    mode_ = Mode::kSampled;
+    session_.header().mode.store(mode_);
+    session_.header().activity.begin_anew();
     stepped_ = true;
-    step_end_ = stamp();
     rate_from_ = now_;
     rate_samples_ = samples_;
     snapshot("step", "the collector could not keep up with every event: sampled from here on", now_, false);
   }
   keep_rate();
   if (!exact() && live_.size() > limits_.live_samples) {
-    const unsigned wider = header.log2_interval.load() + 1;
-    header.log2_interval.store(wider);
-    least_interval_ = wider;
+    least_interval_ = log2_interval_ + 1;
+    sample_every(least_interval_);
     drain();  // frees on their way
-    thin(wider, false);
+    thin(least_interval_);
     snapshot("step", "sampled at twice the interval from here on", now_, false);
   }
-  const double interval = exact() ? 0 : static_cast<double>(std::uint64_t{1} << header.log2_interval.load());
+  const double interval = exact() ? 0 : static_cast<double>(std::uint64_t{1} << log2_interval_);
   recorder_.limit(static_cast<double>(file_->bytes() + recorder_.pending().size() / 2) /
                   static_cast<double>(limits_.file_bytes - std::min(limits_.file_bytes / 4, kReserve)));
   accounts_.propagate();
@@ -600,7 +662,8 @@ void Process::totals(bool force) {
       text[length] = '\0';
       char* end = nullptr;
       std::strtoull(text, &end, 10);
-      rss_ = static_cast<std::int64_t>(std::strtoull(end, nullptr, 10)) * 4096;
+      const std::uint64_t own = session_.header().own_bytes.load(std::memory_order_relaxed);
+      rss_ = static_cast<std::int64_t>(std::strtoull(end, nullptr, 10) * 4096 - own);
     }
   }
   const auto differs = [](std::int64_t now, std::int64_t then) {
@@ -672,10 +735,11 @@ void Process::finish(const char* how) {
   calibrate();
   while (drain()) {
   }
+  drain(~std::uint64_t{0});
+  unknown_chains_ += unnumbered_.size();
   give_up_waiting(true);
   accounts_.propagate();
-  recorder_.look(accounts_.tree, now_,
-                 exact() ? 0 : static_cast<double>(std::uint64_t{1} << session_.header().log2_interval.load()));
+  recorder_.look(accounts_.tree, now_, exact() ? 0 : static_cast<double>(std::uint64_t{1} << log2_interval_));
   recorder_.finish(accounts_.tree, now_);
   totals(true);
   snapshot("peak", "", microseconds(accounts_.peak_stamp), true);
@@ -711,9 +775,8 @@ void Process::finish(const char* how) {
   const Header& header = session_.header();
   std::ostringstream json;
   json.precision(17);
-  json << "{\"how\": " << json_text(how) << ", \"microseconds\": " << now_ << ", \"mode\": \""
-       << name_of(header.mode.load())
-       << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << header.log2_interval.load())
+  json << "{\"how\": " << json_text(how) << ", \"microseconds\": " << now_ << ", \"mode\": \"" << name_of(mode_)
+       << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << log2_interval_)
        << ", \"widest_interval\": " << (widest_interval_ == 0 ? 0 : std::uint64_t{1} << widest_interval_)
        << ", \"rate\": " << recorder_.rate() << ", \"events\": " << events_ << ", \"records\": " << recorder_.records()
        << ", \"allocations\": " << static_cast<std::uint64_t>(accounts_.allocations + 0.5)
@@ -721,14 +784,15 @@ void Process::finish(const char* how) {
        << ", \"peak_bytes\": " << accounts_.peak_bytes << ", \"peak_at\": " << microseconds(accounts_.peak_stamp)
        << ", \"waits\": " << header.waits.load() << ", \"lost\": {\"nested\": " << header.lost.nested.load()
        << ", \"no_ring\": " << header.lost.no_ring.load() << ", \"ring_full\": " << header.lost.ring_full.load()
-       << ", \"set_full\": " << header.lost.set_full.load() << ", \"frees\": " << lost_frees_
-       << ", \"unknown_frees\": " << unknown_frees_ << ", \"unknown_chains\": " << unknown_chains_
-       << ", \"torn_rings\": " << torn_rings_ << ", \"nodes\": " << accounts_.tree.refused()
-       << "}, \"chains_cut\": " << header.lost.chains_cut.load()
+       << ", \"set_full\": " << header.lost.set_full.load() << ", \"frees\": " << lost_frees_ + header.lost.frees.load()
+       << ", \"unknown_frees\": " << unknown_frees_ + header.lost.unknown.load()
+       << ", \"unknown_chains\": " << unknown_chains_ << ", \"torn_rings\": " << torn_rings_
+       << ", \"nodes\": " << accounts_.tree.refused() << "}, \"chains_cut\": " << header.lost.chains_cut.load()
        << ", \"chains_torn\": " << header.lost.chains_torn.load() << "}";
   file_->write(Chunk::kEnd, json.view(), now_, now_);
   file_->finish();
   session_.header().mode.store(Mode::kOff);
+  session_.header().activity.begin_anew();
 }
 
 }  // namespace heapyard::tracer

@@ -1,11 +1,11 @@
 // One traced process: reads its rings, accounts, and writes its trace.
 //
-// Order: records of all rings are taken by their stamps. A free whose allocation is still on its way in another ring
-// waits for it; an allocation at an address that still lives waits for the free. What never comes is counted and
-// forgotten after a while.
+// Order: records of all rings are taken by their stamps, up to the stamp at which the rings were looked at: so what led
+// to an event comes before it. Where every event is recorded, a free says whose block it was. Else, a free whose
+// allocation is still on its way in another ring waits for it; an allocation at an address that still lives waits for
+// the free. What never comes is counted and forgotten after a while.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,6 +17,7 @@
 #include "tracer/collector/modules.hpp"
 #include "tracer/collector/trace_file.hpp"
 #include "tracer/session/layout.hpp"
+#include "tracer/session/owner.hpp"
 #include "tracer/session/sample_set.hpp"
 
 namespace heapyard::tracer {
@@ -37,13 +38,13 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  std::uint32_t pid() const { return session_.header().pid; }
+  std::uint32_t pid() const { return pid_; }
   int pid_file() const { return pid_file_; }
   bool exact() const;
   // Rings when one of its rings is half full, once it was expected to.
   Bell& bell() const { return session_.header().bell; }
   // Takes what the rings hold; true if there was something.
-  bool drain();
+  bool drain() { return drain(stamp()); }
   // Looks at what changed and writes what is due; every 10 ms or so.
   void tick();
   // Whether the process still runs the program that sent the memory.
@@ -73,6 +74,8 @@ class Process {
     std::uint64_t last_allocation = 0;  // address, if nothing came between
     Block moved;                        // by a realloc that may fail
     std::uint64_t moved_size = 0;
+    std::uint32_t number = 0;  // of its thread
+    std::uint64_t more = 0;    // upper bits of the next size
   };
   struct Waiting {
     std::uint64_t since;  // microseconds
@@ -81,6 +84,8 @@ class Process {
   };
 
   std::uint64_t microseconds(std::uint64_t stamp) const;
+  // Takes what has a stamp up to `limit`.
+  bool drain(std::uint64_t limit);
   std::uint64_t next_stamp(Cursor& cursor);
   void take(Cursor& cursor);
   void chain(const std::uint64_t* words);
@@ -94,12 +99,17 @@ class Process {
     unsigned log2_interval;
   };
   void allocation(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, std::uint64_t size,
-                  const Drawn& drawn, std::uint64_t hash);
+                  const Drawn& drawn, std::uint64_t chain_number);
   void release(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, bool move);
+  // An event of a block whose owner is known.
+  bool owned(Kind kind, const Owned& owned, std::uint64_t stamp);
+  void take_unnumbered();
+  std::uint32_t chain_of(std::uint64_t number) const;  // or kNoChain
   void give_up_waiting(bool all);
   void mark(const std::uint64_t* words);
-  void thin(unsigned log2, bool from_exact);
+  void thin(unsigned log2);
   void keep_rate();
+  void sample_every(std::uint32_t log2_interval);
   bool falls_behind();
   void note_thread(std::uint32_t ring);
   void take_rings_of_the_dead();
@@ -110,6 +120,11 @@ class Process {
   std::string meta() const;
 
   Session session_;
+  // As the header said at first: the program may write over it.
+  std::uint32_t pid_;
+  std::uint64_t start_stamp_, start_nanoseconds_;
+  Mode mode_;
+  std::uint32_t log2_interval_;
   SampleSet set_;
   Limits limits_;
   int pid_file_ = -1;
@@ -122,15 +137,18 @@ class Process {
   LiveBlocks live_;
   Modules modules_;
   LossyRecorder recorder_;
-  std::unordered_map<std::uint64_t, std::uint32_t> by_hash_;  // chain's hash -> chain
-  struct Recent {
-    std::uint64_t hash = 0;
-    std::uint32_t chain = 0;
-  };
-  std::array<Recent, 4096> recent_{};
+  static constexpr std::uint32_t kNoChain = ~std::uint32_t{0};
+  std::vector<std::uint32_t> by_number_;                      // chain's number -> chain
   std::unordered_map<std::uint32_t, std::uint32_t> by_node_;  // node -> chain
   std::unordered_multimap<std::uint64_t, Waiting> late_allocations_, early_frees_;
   std::vector<RingAccount> rings_;
+  std::vector<std::uint16_t> thread_by_number_;
+  struct Unnumbered {
+    Kind kind;
+    Owned owned;
+    std::uint64_t stamp;
+  };
+  std::vector<Unnumbered> unnumbered_;  // events of chains that we have not been sent yet
   std::unordered_map<std::uint32_t, std::uint16_t> thread_by_id_;
   std::unique_ptr<TraceFile> file_;
   std::size_t modules_written_ = 1, nodes_written_ = 1;
@@ -143,8 +161,7 @@ class Process {
   std::uint64_t torn_rings_ = 0;  // how often the rest of a ring made no sense
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
   bool thinned_ = false;
-  bool stepped_ = false;        // from exact
-  std::uint64_t step_end_ = 0;  // its stamp
+  bool stepped_ = false;  // from exact
   std::uint64_t naps_ = 0, naps_from_ = 0;
   std::uint64_t samples_ = 0, rate_samples_ = 0, rate_from_ = 0;
   std::uint32_t first_interval_ = 0, least_interval_ = 0, widest_interval_ = 0;

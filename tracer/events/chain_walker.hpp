@@ -73,12 +73,12 @@ class ChainWalker {
     return {count_ == 0 ? seed : frames_[count_].hash, end};
   }
 
-  // So that the chain just walked, of this seed, is known by where it began; not if it ended in code without tables, or
-  // leads through a signal.
-  void remember_in(ChainMemo& memo, std::uint64_t seed) const {
+  // So that the chain just walked, of this seed, is known by where it began, by this number; not if it ended in code
+  // without tables, or leads through a signal.
+  void remember_in(ChainMemo& memo, std::uint64_t seed, std::uint64_t number) const {
     if (seed_ != seed || end_ != ChainEnd::kWhole || count_ == 0) return;
     const Frame& innermost = frames_[count_];
-    memo.remember(innermost.at, innermost.by_fp, seed, checks_, innermost.checks, innermost.hash);
+    memo.remember(innermost.at, innermost.by_fp, seed, checks_, innermost.checks, number);
   }
 
   // The chain just walked: its frames, innermost first.

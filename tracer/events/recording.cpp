@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,8 @@
 #include "heap/os/page_events.hpp"
 #include "heap/os/pages.hpp"
 #include "heap/os/sample_events.hpp"
+#include "tracer/events/block_tags.hpp"
+#include "tracer/events/chain_numbers.hpp"
 #include "tracer/events/connection.hpp"
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
@@ -35,6 +38,7 @@ constexpr int kNapsSampled = 300, kNapsUntilGone = 10'000;
 // late, nobody comes by here then, and the next session begins at once.
 std::uint64_t until_asked_again() { return loaded_late() ? 0 : 1 << 20; }
 
+constinit Activity no_activity;  // that no thread has taken
 constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
 constinit std::atomic<std::uint16_t> every_free[kPageFilter] = {};  // ones, once a session is exact
 
@@ -74,8 +78,13 @@ class Recorders {
 };
 
 struct Process {
-  Session session;  // changes only in connect() and after a fork
+  Session session;                          // changes only in connect() and after a fork
+  const Activity* activity = &no_activity;  // the session's
   SampleSet samples;
+  BlockTags tags;  // where every event is recorded, and for the blocks of that time after it has come down to samples
+  ChainNumbers numbers;
+  bool tagging = false;     // changes only in connect()
+  std::uint64_t start = 0;  // stamp
   std::atomic<std::uint32_t> generation{1};
   std::atomic<std::uint32_t> sessions{0};  // so far
   char wish[256] = {};                     // of whoever attached
@@ -102,8 +111,10 @@ void give_ring_back(void*) {
 void after_fork_in_child() {
   if (process.session) munmap(process.session.base(), process.session.bytes());
   process.session = Session{};
+  process.activity = &no_activity;
   free_filter.store(no_samples, std::memory_order_relaxed);
   process.connecting.store(process.connecting.load() == 3 ? 3 : 0);
+  process.tagging = false;  // and the words of the parent's blocks are gone
   process.modules_known.store(0);
   process.generation.fetch_add(1);
   if (loaded_late()) {
@@ -112,6 +123,8 @@ void after_fork_in_child() {
   }
   ThreadState& self = this_thread;
   self.ring = RingWriter{};  // its memory has gone
+  self.activity = Activity::kNone;
+  self.pended = 0;
   self.random ^= static_cast<std::uint64_t>(getpid()) << 32;
   if (self.to_sample != 0 && process.first_log2_interval != 0) {  // drawn at an interval that the parent has come to
     self.log2_interval = process.first_log2_interval;
@@ -164,6 +177,14 @@ void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
     filter[filter_place(early_blocks.begin() + offset)].fetch_add(1, std::memory_order_relaxed);
 }
 
+Mode mode() { return process.session.header().mode.load(std::memory_order_relaxed); }
+
+void stop() {
+  process.session.header().mode.store(Mode::kOff);
+  process.session.header().activity.begin_anew();
+  free_filter.store(no_samples, std::memory_order_relaxed);
+}
+
 [[gnu::noinline, gnu::cold]] bool connect() {
   const os::KeepErrno keep;
   int state = process.connecting.load(std::memory_order_acquire);
@@ -187,6 +208,10 @@ void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
   process.samples = SampleSet(process.session);
   watch_pages_of_early_blocks(process.session.filter());
   const bool exact = process.session.header().mode.load() == Mode::kExact;
+  process.activity = &process.session.header().activity;
+  process.start = process.session.header().start_stamp;
+  if (process.tagging) process.tags.forget();  // those of an earlier session
+  process.tagging = exact;
   const bool sampled = process.session.header().mode.load() == Mode::kSampled;
   process.first_log2_interval = sampled ? process.session.header().log2_interval.load() : 0;
   if (exact) {
@@ -194,6 +219,10 @@ void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
   }
   free_filter.store(exact ? every_free : process.session.filter(), std::memory_order_relaxed);
   if (process.session.header().mode.load() == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
+  if (!process.numbers.prepare() || (exact && !process.tags.prepare())) {
+    process.session.header().lost.set_full.fetch_add(1);
+    stop();
+  }
   if (sampled && told_by_heap()) observe("heapyard_observe_samples", &kSampleEvents);
   process.connecting.store(2, std::memory_order_release);
   return true;
@@ -201,13 +230,6 @@ void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
 
 // True once there is a session.
 bool connected() { return process.connecting.load(std::memory_order_acquire) == 2 || connect(); }
-
-Mode mode() { return process.session.header().mode.load(std::memory_order_relaxed); }
-
-void stop() {
-  process.session.header().mode.store(Mode::kOff);
-  free_filter.store(no_samples, std::memory_order_relaxed);
-}
 
 bool take_ring(ThreadState& self) {
   Header& header = process.session.header();
@@ -218,6 +240,8 @@ bool take_ring(ThreadState& self) {
         !ring.state.compare_exchange_strong(unused, RingState::kOwned, std::memory_order_acquire)) {
       continue;
     }
+    self.number = std::min(header.threads.fetch_add(1, std::memory_order_relaxed), Owner::kThreads - 1);
+    ring.number.store(self.number, std::memory_order_relaxed);
     ring.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
     std::uint32_t highest = header.highest_ring.load();
     while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
@@ -233,10 +257,13 @@ void seed(ThreadState& self) {
   if (self.random == 0) self.random = stamp() ^ reinterpret_cast<std::uintptr_t>(&self) ^ 0x9e3779b97f4a7c15u;
 }
 
+std::uint64_t since_start() { return stamp() - process.start; }
+
 [[gnu::noinline, gnu::cold]] bool make_ready(ThreadState& self) {
   const os::KeepErrno keep;
   const SettingUp setting_up;
-  const std::uint32_t generation = process.generation.load(std::memory_order_relaxed);
+  self.activity = Activity::kNone;
+  redirect_newcomers();
   if (const std::uint32_t session = process.sessions.load(); self.session != session) {
     self.ring = RingWriter{};
     self.session = session;
@@ -245,8 +272,6 @@ void seed(ThreadState& self) {
     void* memory = mmap(nullptr, sizeof *self.chains, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
     self.chains = static_cast<ChainMemory*>(memory);
-  } else {
-    std::memset(self.chains->known, 0, sizeof self.chains->known);
   }
   if (!self.ring) {
     if (!take_ring(self)) {
@@ -256,14 +281,23 @@ void seed(ThreadState& self) {
     seed(self);
     if (process.has_key) pthread_setspecific(process.at_thread_end, &self);
   }
-  self.generation = generation;
+  Header& header = process.session.header();
+  const std::uint64_t activity = header.activity.take(self.number);
+  self.since = Activity::alone(activity) ? since_start() : 0;
+  self.mode = header.mode.load();
+  if (self.mode == Mode::kOff) return false;
+  if (const std::uint32_t generation = process.generation.load(); self.generation != generation) {
+    self.chains->known.forget();
+    self.generation = generation;
+  }
+  self.activity = activity;
   return true;
 }
 
-// The thread has a ring of the present session. O(1) but for the first time.
-bool ready(ThreadState& self) {
-  return (self.generation == process.generation.load(std::memory_order_relaxed) && self.ring) || make_ready(self);
-}
+bool as_left(const ThreadState& self) { return process.activity->word() == self.activity; }
+
+// The thread has a ring of the present session, and knows its mode and modules. O(1) but for the first time.
+bool ready(ThreadState& self) { return as_left(self) || make_ready(self); }
 
 // Room in the ring, waiting for the collector if need be; nullptr if that is in vain. Sampled: it looks every 10 ms, so
 // a burst waits for one look, once, and else is dropped and counted: a program is not held up. Exact: as long as the
@@ -363,7 +397,7 @@ Registers caller_of(void* frame) {
 // A generation is part of the hash: after modules have gone, the same addresses are other chains.
 std::uint64_t seed_of(const ThreadState& self) { return 0x9e3779b97f4a7c15u + self.generation; }
 
-// The hash that stands for the chain, which the collector has been sent; 0 if there was no room to send it.
+// The number of the chain, which the collector has been sent; 0 if there was no room to send or to number it.
 [[gnu::noinline]] std::uint64_t chain_of(ThreadState& self, void* frame) {
   Header& header = process.session.header();
   const Registers at = caller_of(frame);
@@ -372,18 +406,58 @@ std::uint64_t seed_of(const ThreadState& self) { return 0x9e3779b97f4a7c15u + se
                                        [&](const dl_find_object& object) { send_module(self, object); });
   if (end == ChainEnd::kCut) header.lost.chains_cut.fetch_add(1, std::memory_order_relaxed);
   if (end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
-  std::uint64_t& known = self.chains->known[hash % ChainMemory::kKnown];
-  if (known == hash) [[likely]]
-    return hash;
+  if (const std::uint64_t known = self.chains->known.number_of(hash); known != 0) [[likely]]
+    return known;
+  const std::uint64_t number = process.numbers.of(hash);
+  if (number == 0) {
+    header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
   const unsigned count = walker.frames();
   std::uint64_t* words = room(self, 2 + count);
   if (words == nullptr) return 0;
   words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end != ChainEnd::kWhole) << 32);
-  words[1] = hash;
+  words[1] = number;
   for (unsigned index = 0; index < count; ++index) words[2 + index] = walker.frame(index);
   self.ring.publish(2 + count);
-  known = hash;
-  return hash;
+  self.chains->known.add(hash, number, process.numbers);
+  return number;
+}
+
+// A stamp by which the thread's next event is put in order, counted from the session's. It is ready().
+std::uint64_t when(const ThreadState& self) { return self.since != 0 ? self.since : since_start(); }
+
+// False: there was no room.
+[[gnu::always_inline]] inline bool write_owned(ThreadState& self, Kind kind, const Owned& owned, std::uint64_t stamp) {
+  const std::uint64_t more = owned.size >> Owner::kSizeBits;
+  const std::size_t words = more == 0 ? 2 : 3;
+  std::uint64_t* at = room(self, words);
+  if (at == nullptr) return false;
+  if (more != 0) [[unlikely]]
+    *at++ = first_word(Kind::kMore, more);
+  at[0] = first_word(kind, stamp);
+  at[1] = owned.size << Owner::kBits | owned.owner.word;
+  self.ring.publish(words);
+  return true;
+}
+
+// By a signal handler: what is in the middle of a recording is followed by it.
+void pend(ThreadState& self, Kind kind, const Owned& owned) {
+  if (self.chains == nullptr || self.pended == ChainMemory::kPended) {
+    process.session.header().lost.nested.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  self.chains->pended[self.pended++] = {kind, owned, since_start()};
+}
+[[gnu::noinline, gnu::cold]] void write_pended(ThreadState& self) {
+  for (std::uint8_t count; (count = self.pended) != 0;) {
+    const ChainMemory::Pended last = self.chains->pended[count - 1];
+    // Another one may have come meanwhile.
+    if (!__atomic_compare_exchange_n(&self.pended, &count, count - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+      continue;
+    if (!self.ring || !write_owned(self, last.kind, last.owned, last.stamp))
+      process.session.header().lost.nested.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 // Holds the thread's recording against signals that allocate.
@@ -395,7 +469,10 @@ class Recording {
   }
   ~Recording() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (held_) self_.busy = Busy::kNo;
+    if (!held_) return;
+    if (self_.pended != 0) [[unlikely]]
+      write_pended(self_);
+    self_.busy = Busy::kNo;
   }
   // False: this came in the middle of another; if of a recording, then by a signal, and it is lost.
   bool held() const {
@@ -408,6 +485,8 @@ class Recording {
   ThreadState& self_;
   const bool held_;
 };
+
+[[gnu::noinline, gnu::cold]] void end_recording(ThreadState& self) { const Recording recording(self); }
 
 // Also for a thread that has recorded nothing, so without its ring.
 os::SampleTurn draw_turn(std::size_t counted) noexcept {
@@ -457,26 +536,50 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
   }
 }
 
-// The thread is in the middle of no recording, and has a ring of the present session: where every event is recorded,
-// the short way for what comes often.
-[[gnu::always_inline]] inline bool at_hand(const ThreadState& self) {
-  return self.busy == Busy::kNo && self.ring && self.generation == process.generation.load(std::memory_order_relaxed);
+// The thread is ready(), and in the middle of no recording.
+[[gnu::always_inline]] inline bool at_hand(const ThreadState& self) { return as_left(self) && self.busy == Busy::kNo; }
+
+// The number of the chain if it is known by where it begins, or 0.
+[[gnu::always_inline]] inline std::uint64_t remembered_chain_of(const ThreadState& self, void* frame) {
+  return self.chains->memo.recall(caller_of(frame), seed_of(self));
+}
+// chain_of(), to be remembered so.
+std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
+  const std::uint64_t chain = chain_of(self, frame);
+  if (chain != 0) self.chains->walker.remember_in(self.chains->memo, seed_of(self), chain);
+  return chain;
 }
 
-[[gnu::always_inline]] inline void record_every(ThreadState& self, void* block, std::size_t size, void* frame,
-                                                bool page) {
-  const Recording recording(self);
-  if (!page) redirect_newcomers();
-  ChainMemo& memo = self.chains->memo;
-  const Registers at = caller_of(frame);
-  std::uint64_t chain = memo.recall(at, seed_of(self));
-  if (chain == 0) {
-    chain = chain_of(self, frame);
-    if (chain == 0) return;
-    self.chains->walker.remember_in(memo, seed_of(self));
+[[gnu::noinline, gnu::cold]] void record_unseen_free(ThreadState& self, const Owned& owned) {
+  process.session.header().lost.frees.fetch_add(1, std::memory_order_relaxed);
+  write_owned(self, Kind::kGone, owned, when(self));
+}
+
+// The block is the thread's own until this returns, so its word may follow its record.
+void record_owned(ThreadState& self, void* block, std::size_t size, void* frame) {
+  const std::uint64_t chain = walked_chain_of(self, frame);
+  if (chain == 0) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  Header& header = process.session.header();
+  std::uint64_t* word = process.tags.place(address, size, header.own_bytes);
+  if (word == nullptr) {
+    header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
+    return;
   }
+  if (const Owned unseen = process.tags.take(address); unseen.owner) [[unlikely]]
+    record_unseen_free(self, unseen);
+  const Owned owned{Owner::of(chain, self.number), size};
+  if (!write_owned(self, Kind::kOwned, owned, when(self))) return;
+  BlockTags::put(word, address, owned);
+  self.last = address;
+}
+
+void record_page(ThreadState& self, void* memory, std::size_t bytes, void* frame) {
+  std::uint64_t chain = remembered_chain_of(self, frame);
+  if (chain == 0) chain = walked_chain_of(self, frame);
+  if (chain == 0) return;
   if (std::uint64_t* words = room(self, 4))
-    write_allocation(self, words, reinterpret_cast<std::uintptr_t>(block), stamp(), size, chain);
+    write_allocation(self, words, reinterpret_cast<std::uintptr_t>(memory), stamp(), bytes, chain);
 }
 
 // `page`: from within a heap that is observed; else from malloc.
@@ -496,7 +599,6 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
     if (now == Mode::kOff) give_calls_back();
     return;
   }
-  if (!page) redirect_newcomers();
   const bool every = now == Mode::kExact || now == Mode::kPages;
   // The interval may have changed since the distance was drawn, and the sample stands for what it was then.
   const unsigned drawn = every ? 0 : self.log2_interval;
@@ -517,7 +619,10 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
       self.to_sample = next_distance(self.random, log2_interval);
     }
   }
-  if (can && block != nullptr) {
+  if (!can || block == nullptr) return;
+  if (now == Mode::kExact) {
+    record_owned(self, block, size, frame);
+  } else {
     if (const std::uint64_t chain = chain_of(self, frame)) {
       const auto address = reinterpret_cast<std::uintptr_t>(block);
       const std::uint64_t now_stamp = stamp();
@@ -533,12 +638,94 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   }
 }
 
+// Where every event is recorded, the short way for what comes often: a thread at hand, a chain that is known by where
+// it begins, memory for the block's word, room in the ring. False: the long way has to be taken.
+[[gnu::always_inline]] inline bool record_quickly(ThreadState& self, void* block, std::size_t size, void* frame) {
+  if (!at_hand(self) || self.mode != Mode::kExact || block == nullptr || size >> Owner::kSizeBits != 0) return false;
+  self.busy = Busy::kRecording;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  const std::uint64_t chain = remembered_chain_of(self, frame);
+  std::uint64_t* word = process.tags.place_at_once(address, size);
+  std::uint64_t* at = self.ring.reserve_at_once(2);
+  const bool quick = chain != 0 && word != nullptr && at != nullptr;
+  if (quick) [[likely]] {
+    const Owned owned{Owner::of(chain, self.number), size};
+    at[0] = first_word(Kind::kOwned, when(self));
+    at[1] = size << Owner::kBits | owned.owner.word;
+    self.ring.publish(2);
+    BlockTags::put(word, address, owned);
+    self.last = address;
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  self.busy = Busy::kNo;
+  if (self.pended != 0) [[unlikely]]
+    end_recording(self);
+  return quick;
+}
+
 [[gnu::always_inline]] inline void record_one(void* block, std::size_t size, void* frame, bool page) {
   ThreadState& self = this_thread;
-  if (at_hand(self) && mode() == (page ? Mode::kPages : Mode::kExact) && block != nullptr) [[likely]]
-    record_every(self, block, size, frame, page);
-  else
+  if (at_hand(self) && self.mode == (page ? Mode::kPages : Mode::kExact) && block != nullptr) [[likely]] {
+    const Recording recording(self);
+    if (page)
+      record_page(self, block, size, frame);
+    else
+      record_owned(self, block, size, frame);
+  } else {
     record_event(block, size, frame, page);
+  }
+}
+[[gnu::noinline]] void record_slowly(void* block, std::size_t size, void* frame) {
+  record_one(block, size, frame, false);
+}
+
+// The free of a block with a word: the short way, and the long one.
+[[gnu::always_inline]] inline bool release_quickly(ThreadState& self, Kind kind, const Owned& owned) {
+  if (!at_hand(self) || owned.size >> Owner::kSizeBits != 0) return false;
+  self.busy = Busy::kRecording;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::uint64_t* at = self.ring.reserve_at_once(2);
+  const bool quick = at != nullptr;
+  if (quick) [[likely]] {
+    at[0] = first_word(kind, when(self));
+    at[1] = owned.size << Owner::kBits | owned.owner.word;
+    self.ring.publish(2);
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  self.busy = Busy::kNo;
+  if (self.pended != 0) [[unlikely]]
+    end_recording(self);
+  return quick;
+}
+[[gnu::noinline]] bool release_slowly(FreeKind free, Kind kind, const Owned owned) {
+  ThreadState& self = this_thread;
+  if (free == FreeKind::kMove) self.moved = owned;
+  if (!owned.owner) {
+    if (mode() == Mode::kExact) process.session.header().lost.unknown.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  if (self.busy != Busy::kNo) {
+    pend(self, kind, owned);
+    return true;
+  }
+  const Recording recording(self);
+  return mode() != Mode::kOff && ready(self) && write_owned(self, kind, owned, when(self));
+}
+
+// Of a block that may be a sample, or a page record or span.
+[[gnu::noinline]] bool free_sampled(void* block, FreeKind kind) {
+  if (block == nullptr || !process.session || mode() == Mode::kExact) return false;
+  ThreadState& self = this_thread;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  // Before anything else: whoever comes in between, the set must not keep an address that is given back.
+  const bool sampled = process.samples.maybe(address) && process.samples.erase(address);
+  if (!sampled && mode() != Mode::kPages) return false;
+  const Recording recording(self);
+  if (!recording.held()) return false;
+  if (mode() != Mode::kOff && ready(self))
+    write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
+  return true;
 }
 
 }  // namespace
@@ -575,36 +762,21 @@ AttachResult attach(const char* wish) {
 void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
 
 [[gnu::noinline]] void record_allocation(void* block, std::size_t size, void* frame) {
-  record_one(block, size, frame, false);
+  if (!record_quickly(this_thread, block, size, frame)) [[unlikely]]
+    record_slowly(block, size, frame);
 }
 
 [[gnu::noinline]] bool record_free(void* block, FreeKind kind) {
+  if (block == nullptr || !process.tagging) return free_sampled(block, kind);
   ThreadState& self = this_thread;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (block == nullptr || !process.session) return false;
-  if (at_hand(self) && (mode() == Mode::kExact || mode() == Mode::kPages) && !process.samples.maybe(address))
-      [[likely]] {
-    const Recording recording(self);
-    write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
+  const Owned owned = process.tags.take(address);
+  const bool at_once = self.last == address;
+  self.last = 0;
+  const Kind record = kind == FreeKind::kMove ? Kind::kGoneMove : at_once ? Kind::kGoneAtOnce : Kind::kGone;
+  if (owned.owner && kind == FreeKind::kFree && release_quickly(self, record, owned)) [[likely]]
     return true;
-  }
-  // Before anything else: whoever comes in between, the set must not keep an address that is given back.
-  bool sampled = process.samples.maybe(address) && process.samples.erase(address);
-  const bool every = free_filter.load(std::memory_order_relaxed) == every_free || mode() == Mode::kPages;
-  if (!sampled && !every) return false;
-  const Recording recording(self);
-  if (!recording.held()) return false;
-  const Mode now = process.session.header().mode.load(std::memory_order_acquire);
-  if (now == Mode::kSampled && !sampled) {  // the collector has come down from exact, and may have put it in since
-    free_filter.store(process.session.filter(), std::memory_order_relaxed);
-    sampled = process.samples.erase(address);
-  }
-  if (now == Mode::kSampled && !sampled) {
-    // nobody's loss
-  } else if (now != Mode::kOff && ready(self)) {
-    write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
-  }
-  return true;
+  return release_slowly(kind, record, owned) || free_sampled(block, kind);
 }
 
 void record_stay(void* block) {
@@ -612,7 +784,13 @@ void record_stay(void* block) {
   const Recording recording(self);
   if (!recording.held() || !process.session || mode() == Mode::kOff || !ready(self)) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (mode() != Mode::kExact) process.samples.insert(address, stamp());
+  if (const Owned moved = std::exchange(self.moved, {}); moved.owner) {
+    std::uint64_t* word = process.tags.place(address, moved.size, process.session.header().own_bytes);
+    if (word == nullptr || !write_owned(self, Kind::kBack, moved, when(self))) return;
+    BlockTags::put(word, address, moved);
+    return;
+  }
+  if (mode() == Mode::kSampled) process.samples.insert(address, stamp());
   write_short(self, Kind::kStay, address);
 }
 
@@ -635,6 +813,7 @@ void forget_modules() {
   process.rules.forget();
   process.modules_known.store(0);
   process.generation.fetch_add(1);
+  process.session.header().activity.begin_anew();
 }
 
 }  // namespace heapyard::tracer

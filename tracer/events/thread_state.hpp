@@ -4,17 +4,25 @@
 #include <cstdint>
 
 #include "tracer/events/chain_walker.hpp"
+#include "tracer/events/known_chains.hpp"
 #include "tracer/events/own_stack.hpp"
+#include "tracer/session/owner.hpp"
 #include "tracer/session/ring.hpp"
 
 namespace heapyard::tracer {
 
 // What a thread remembers of call chains; in a mapping of its own, all zero at first.
 struct ChainMemory {
-  static constexpr std::size_t kKnown = 1 << 15;
-  std::uint64_t known[kKnown];  // hashes of chains the collector has been sent, by their low bits
+  KnownChains known;
   ChainWalker walker;
   ChainMemo memo;  // of chains that the collector knows, where every event is recorded
+  struct Pended {
+    Kind kind;
+    Owned owned;
+    std::uint64_t stamp;
+  };
+  static constexpr unsigned kPended = 16;
+  Pended pended[kPended];  // frees by signal handlers in the middle of a recording, which are recorded after it
 };
 
 // Whether the thread is in the middle of a recording; of its own set-up, which may allocate and is nobody's memory.
@@ -25,10 +33,17 @@ struct ThreadState {
   std::uint64_t to_sample = 0;      // an allocation of at least so many bytes is recorded; 0 throughout in exact mode
   std::uint32_t log2_interval = 0;  // at which to_sample was drawn
   Busy busy = Busy::kNo;
+  std::uint8_t pended = 0;       // entries in use of chains->pended
   bool gave_up = false;          // waited for room in the ring in vain; cleared once there is room
   std::uint32_t generation = 0;  // of the process and its modules, when the fields below were filled
   std::uint32_t session = 0;     // that the ring is of
   std::uint64_t random = 0;
+  std::uint32_t number = 0;                  // among the threads that ever had a ring
+  std::uint64_t activity = Activity::kNone;  // of the session, as this thread left it; of then is what follows
+  Mode mode = Mode::kOff;
+  std::uint64_t since = 0;  // stamp of that time, counted from the session's; 0: others record too
+  Owned moved;              // by a realloc that may yet fail
+  std::uintptr_t last = 0;  // block that this thread allocated, if it has called nothing since
   RingWriter ring;
   OwnStack stack;
   ChainMemory* chains = nullptr;

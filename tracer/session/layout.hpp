@@ -9,34 +9,41 @@
 #include <cstdint>
 
 #include "tracer/session/bell.hpp"
+#include "tracer/session/activity.hpp"
 
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;  // threads at once
 
-enum class Mode : std::uint32_t {
-  kOff,       // nothing is recorded any more: the collector has gone
-  kSampled,   // allocations by Poisson's process over bytes; frees of sampled blocks
-  kStepping,  // on the way from exact to sampled: allocations are sampled, every free is recorded
-  kExact,     // every allocation and every free
-  kPages,     // page records and spans that a heap takes and gives back
+enum class Mode : std::uint32_t {  // MODES of lab/heapyard/execute/collector.py
+  kOff,                            // nothing is recorded any more: the collector has gone
+  kSampled,                        // allocations by Poisson's process over bytes; frees of sampled blocks
+  kExact,                          // every allocation and every free
+  kPages,                          // page records and spans that a heap takes and gives back
 };
 
 // What a ring holds: records of 64-bit words. The first word has the kind in its top byte and an address or a number
 // below.
 enum class Kind : std::uint8_t {
   kPad,     // the rest of the ring is empty; go on at its beginning
-  kAlloc,   // address | stamp | log2(interval) << 56, size | chain
+  kAlloc,   // address | stamp | log2(interval) << 56, size | number of its chain
   kFree,    // address | stamp
   kMove,    // address | stamp: a free because of a realloc that may yet fail
   kStay,    // address | stamp: that realloc failed, the block of the last kMove lives on
-  kChain,   // frames, 1 if cut short << 32 | chain | return addresses, innermost first
+  kChain,   // frames, 1 if cut short << 32 | its number | return addresses, innermost first
   kModule,  // bytes of path | begin | end | load bias | build-id (20 bytes, its length in the next) | path, padded
   kMark,    // bytes of name | stamp | name, padded
   kSample,  // as kAlloc, of a size class | bytes of the class, which are what it was drawn by
+  // Where every event is recorded: stamp, counted from the session's | owner, size << Owner::kBits.
+  kOwned,       // an allocation
+  kGone,        // its free
+  kGoneAtOnce,  // the same, by the very next call of its thread
+  kGoneMove,    // because of a realloc that may yet fail
+  kBack,        // which it did
+  kMore,        // size >> Owner::kSizeBits of the next of these
 };
 
 inline constexpr std::uint64_t kAddressBits = (std::uint64_t{1} << 56) - 1;
@@ -48,10 +55,10 @@ constexpr Kind kind_of(std::uint64_t first) { return static_cast<Kind>(first >> 
 
 // Words of the record that begins with `first`; 0 if there is no such record.
 constexpr std::uint64_t record_words(std::uint64_t first) {
-  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5};  // by kind; 0: the record says
+  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 2, 2, 2, 2, 2, 1};  // by kind; 0: the record says
   const std::uint64_t rest = first & kAddressBits;
   const Kind kind = kind_of(first);
-  if (kind > Kind::kSample) return 0;
+  if (kind > Kind::kMore) return 0;
   if (const std::uint8_t words = kFixed[static_cast<std::size_t>(kind)]) [[likely]]
     return words;
   if (kind == Kind::kPad) return rest;
@@ -64,7 +71,9 @@ struct Lost {
   std::atomic<std::uint64_t> nested;       // made by a signal handler in the middle of a recording
   std::atomic<std::uint64_t> no_ring;      // more threads at once than rings
   std::atomic<std::uint64_t> ring_full;    // the collector did not keep up
-  std::atomic<std::uint64_t> set_full;     // no room to remember a sampled block
+  std::atomic<std::uint64_t> set_full;     // no room to remember a block
+  std::atomic<std::uint64_t> frees;        // of blocks whose address came again: exact mode's
+  std::atomic<std::uint64_t> unknown;      // frees of blocks that are not recorded, where every event is
   std::atomic<std::uint64_t> chains_cut;   // call chains longer than the limit: their outermost frames are missing
   std::atomic<std::uint64_t> chains_torn;  // call chains that ended in code without unwind tables
 };
@@ -80,14 +89,17 @@ struct Header {
   std::uint32_t depth;                      // frames of a chain at most
   std::uint32_t attached;                   // 1: the process ran before, with blocks that nobody recorded
   std::uint64_t start_stamp;
-  std::uint64_t start_nanoseconds;       // CLOCK_MONOTONIC at start_stamp
-  std::atomic<std::uint32_t> collector;  // its process
-  std::atomic<Mode> mode;
+  std::uint64_t start_nanoseconds;           // CLOCK_MONOTONIC at start_stamp
+  std::atomic<std::uint32_t> collector;      // its process
+  std::atomic<Mode> mode;                    // whoever changes it, or the modules, lets the activity begin anew
   std::atomic<std::uint32_t> log2_interval;  // mean bytes between two samples
   std::atomic<std::uint32_t> highest_ring;   // rings ever used
+  std::atomic<std::uint32_t> threads;        // that ever had a ring
+  std::atomic<std::uint64_t> own_bytes;      // of the program's memory that the tracer takes to know its blocks
   std::atomic<std::uint64_t> waits;          // times a thread waited for room in its ring
   std::atomic<std::uint64_t> naps;           // and how often it slept meanwhile, for 50 us by name
   Bell bell;
+  Activity activity;
   std::atomic<std::uint32_t> modules_sent;  // records of modules in all rings, counted after they were published
   Lost lost;
   char allocator[256];  // the library whose malloc serves
@@ -110,6 +122,7 @@ enum class RingState : std::uint32_t { kUnused, kOwned, kLeft };
 struct alignas(64) Ring {
   std::atomic<RingState> state;
   std::atomic<std::uint32_t> thread;            // kernel's id of its owner
+  std::atomic<std::uint32_t> number;            // of its owner among the threads that ever had a ring
   std::atomic<std::uint64_t> head;              // words ever written, by the owner
   alignas(64) std::atomic<std::uint64_t> tail;  // words ever read, by the collector
 };

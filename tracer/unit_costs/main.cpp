@@ -103,7 +103,7 @@ using Part = void (*)(void* block, std::size_t size);
   std::uint64_t hash = memo.recall(at, 1);
   if (hash == 0) {
     hash = walker.walk(rules, at, 0, 256, 1, [](const dl_find_object&) {}).hash;
-    walker.remember_in(memo, 1);
+    walker.remember_in(memo, 1, hash);
   }
   sink = hash;
 }

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..model import places
 from ..model.errors import HeapyardError, SetupError
 
-MODES = {"sampled": 1, "exact": 3, "pages": 4}
+MODES = {"sampled": 1, "exact": 2, "pages": 3}
 _LINGER = 2.0  # seconds a collector has, after its program, before it is said what it waits for
 
 

@@ -49,7 +49,7 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   }
   ++ours->walked;
   EXPECT_EQ(ours->memo.recall(at, kSeed + 1), 0u);
-  ours->walker.remember_in(ours->memo, kSeed);
+  ours->walker.remember_in(ours->memo, kSeed, hash);
 }
 
 void go(int depth);

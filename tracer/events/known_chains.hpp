@@ -1,0 +1,56 @@
+// The call chains of which a thread has told the collector, with their numbers.
+//
+// Idea: a table of words, hash and number in one, with one place per hash, in which a chain may drive out another,
+// which is then told again. It doubles once it is half full, so few chains touch little memory. Two chains are taken
+// for one if 59 bits of their hashes are the same. Cost: O(1); growing O(1) per entry, amortised. All zero at first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "tracer/events/chain_numbers.hpp"
+
+namespace heapyard::tracer {
+
+class KnownChains {
+ public:
+  // The chain's number, or 0.
+  std::uint64_t number_of(std::uint64_t hash) const {
+    const std::uint64_t word = words_[hash & (size() - 1)];
+    return (word ^ hash) <= kNumber ? word & kNumber : 0;  // of no chain, there is no number either
+  }
+  // `numbers`: where the number is from.
+  void add(std::uint64_t hash, std::uint64_t number, const ChainNumbers& numbers) {
+    if (count_ >= size() / 2 && size() < kMost) grow(numbers);
+    std::uint64_t& word = words_[hash & (size() - 1)];
+    count_ += word == 0;
+    word = (hash & ~kNumber) | number;
+  }
+  void forget() {
+    std::memset(words_, 0, size() * sizeof *words_);
+    count_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kFirst = 1 << 9, kMost = 1 << 17;
+  static constexpr std::uint64_t kNumber = Owner::kChains - 1;
+
+  std::size_t size() const { return kFirst << doublings_; }
+  // An entry stays where it is, or goes up by the former size.
+  void grow(const ChainNumbers& numbers) {
+    const std::size_t before = size();
+    ++doublings_;
+    for (std::size_t index = 0; index < before; ++index) {
+      if ((numbers.hash_of(words_[index] & kNumber) & before) == 0) continue;
+      words_[index + before] = words_[index];
+      words_[index] = 0;
+    }
+  }
+
+  unsigned doublings_;
+  std::size_t count_;
+  std::uint64_t words_[kMost];
+};
+
+}  // namespace heapyard::tracer

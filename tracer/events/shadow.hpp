@@ -1,0 +1,97 @@
+// Shadow memory: a word for every so many bytes of the program's memory, found by arithmetic.
+//
+// Idea: as the debugging allocators have it (Nethercote and Seward, "How to shadow every byte of memory", VEE 2007): a
+// table of regions, each with its words, mapped when the first of them is needed. Words get memory in pieces, for a
+// fault per page would cost several times as much. Cost: O(1), two loads; 8 bytes per step where words are in use.
+// Threads: a word is touched by whoever owns what it is for; regions are put in by compare-and-swap. Fork: a child
+// finds all empty. Errors: no address space: no word.
+#pragma once
+
+#include <linux/mman.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "tracer/session/layout.hpp"
+
+namespace heapyard::tracer {
+
+// A word for every kStep bytes.
+template <std::size_t kStep>
+class Shadow {
+ public:
+  // False: there is no address space.
+  bool prepare() {
+    if (regions_ != nullptr) return true;
+    void* memory = map(kRegions * sizeof *regions_);
+    regions_ = static_cast<std::atomic<Region*>*>(memory);
+    spare_ = static_cast<Region*>(map(sizeof(Region)));
+    return memory != nullptr;
+  }
+
+  // The word of the step at `address` or after it, by `kUp` steps at most, if there is memory for it; else null.
+  [[gnu::always_inline]] std::uint64_t* at(std::uintptr_t address, std::uintptr_t up = 0) const {
+    Region* region = entry_of(address).load(std::memory_order_acquire);
+    const std::size_t place = ((address & (kRegion - 1)) + up) / kStep;
+    return region != nullptr && region->has[place / kPiece] ? &region->words[place] : nullptr;
+  }
+  // The same, but makes memory. `in_use` grows by its bytes. Null: there is none.
+  [[gnu::noinline, gnu::cold]] std::uint64_t* make(std::uintptr_t address, std::uintptr_t up,
+                                                   std::atomic<std::uint64_t>& in_use) {
+    Region* region = entry_of(address).load(std::memory_order_acquire);
+    if (region == nullptr && (region = put_region(entry_of(address))) == nullptr) return nullptr;
+    const std::size_t place = ((address & (kRegion - 1)) + up) / kStep, piece = place / kPiece;
+    if (!region->has[piece]) {
+      constexpr std::size_t kBytes = kPiece * sizeof(std::uint64_t);
+      madvise(&region->words[piece * kPiece], kBytes, MADV_POPULATE_WRITE);  // Linux 5.14; before it, page by page
+      in_use.fetch_add(kBytes, std::memory_order_relaxed);
+      region->has[piece] = true;
+    }
+    return &region->words[place];
+  }
+
+  // All words are 0 again. O(regions there may be). While nobody uses them.
+  void clear() {
+    for (std::size_t index = 0; index < kRegions; ++index) {
+      if (Region* region = regions_[index].load(std::memory_order_relaxed))
+        madvise(region, sizeof *region, MADV_DONTNEED);
+    }
+  }
+
+ private:
+  static constexpr unsigned kRegionShift = 24;
+  static constexpr std::uintptr_t kRegion = std::uintptr_t{1} << kRegionShift;
+  static constexpr std::size_t kRegions = std::size_t{1} << (47 - kRegionShift);
+  static constexpr std::size_t kPiece = 8 * kPage / sizeof(std::uint64_t);
+
+  struct Region {
+    static constexpr std::size_t kWords = kRegion / kStep + kPiece;  // with steps that begin behind the region
+    std::uint64_t words[kWords];
+    bool has[kWords / kPiece];
+  };
+
+  std::atomic<Region*>& entry_of(std::uintptr_t address) const {
+    return regions_[address >> kRegionShift & (kRegions - 1)];
+  }
+  Region* put_region(std::atomic<Region*>& entry) {
+    void* memory = map(sizeof(Region));
+    if (memory == nullptr) memory = std::exchange(spare_, nullptr);  // what the program got last is worth it
+    if (memory == nullptr || madvise(memory, sizeof(Region), MADV_WIPEONFORK) != 0) return nullptr;
+    Region* other = nullptr;
+    if (entry.compare_exchange_strong(other, static_cast<Region*>(memory))) return static_cast<Region*>(memory);
+    munmap(memory, sizeof(Region));
+    return other;
+  }
+  static void* map(std::size_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+  }
+
+  std::atomic<Region*>* regions_ = nullptr;
+  Region* spare_ = nullptr;  // for when there is no address space left
+};
+
+}  // namespace heapyard::tracer
