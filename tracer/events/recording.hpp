@@ -2,10 +2,10 @@
 //
 // Idea: the fast path of an allocation subtracts its size from a counter of the thread; that of a free loads one
 // counter of its page. Everything else is here, out of line. A free is recorded before the block is given back, an
-// allocation after the block was got, so that whoever gets the same address next has the later stamp. Threads: each
-// writes a ring of its own; no locks. Fork: the child begins a session of its own at its first record. Signals: a
-// recording interrupted by one that allocates keeps its ring; the interrupter is counted as lost. Errors: without a
-// collector nothing is recorded and the program runs as ever.
+// allocation after the block was got, so that whoever gets the same address next comes later. Threads: each writes a
+// ring of its own; no locks. Fork: the child begins a session of its own at its first record. Signals: a recording
+// interrupted by one that allocates keeps its ring; the interrupter's allocations are counted as lost, and in exact
+// mode its frees are recorded afterwards. Errors: without a collector nothing is recorded and the program runs as ever.
 #pragma once
 
 #include <cstddef>
