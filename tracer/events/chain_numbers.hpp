@@ -30,9 +30,11 @@ class ChainNumbers {
 
   // From 1 on. `hash`: not 0.
   std::uint64_t of(std::uint64_t hash) {
-    // The first level, of kFirst places, begins at kFirst; a level of n places at n. Below lies what is no number.
+    const std::uint64_t last = last_level_.load(std::memory_order_relaxed);
+    for (std::uint64_t level = kFirst; level <= last; level *= 2) __builtin_prefetch(&hashes_[line_in(level, hash)]);
     for (std::uint64_t level = kFirst; level < Owner::kChains; level *= 2) {
-      const std::uint64_t line = level + (hash & (level - 1) & ~(kLine - 1));
+      if (level > last) last_level_.store(level, std::memory_order_relaxed);
+      const std::uint64_t line = line_in(level, hash);
       for (std::uint64_t at = line; at < line + kLine; ++at) {
         std::uint64_t there = hashes_[at].load(std::memory_order_relaxed);
         if (there == 0 && hashes_[at].compare_exchange_strong(there, hash)) there = hash;
@@ -46,7 +48,12 @@ class ChainNumbers {
 
  private:
   static constexpr std::uint64_t kFirst = 1 << 10, kLine = 8;
+  // The first level, of kFirst places, begins at kFirst; a level of n places at n. Below lies what is no number.
+  static std::uint64_t line_in(std::uint64_t level, std::uint64_t hash) {
+    return level + (hash & (level - 1) & ~(kLine - 1));
+  }
   std::atomic<std::uint64_t>* hashes_ = nullptr;
+  std::atomic<std::uint64_t> last_level_{kFirst};  // in use; may be told too low: for looking ahead only
 };
 
 }  // namespace heapyard::tracer

@@ -541,10 +541,12 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
 
 // The number of the chain if it is known by where it begins, or 0.
 [[gnu::always_inline]] inline std::uint64_t remembered_chain_of(const ThreadState& self, void* frame) {
-  return self.chains->memo.recall(caller_of(frame), seed_of(self));
+  return self.chains->walker.recall(self.chains->memo, caller_of(frame), seed_of(self));
 }
 // chain_of(), to be remembered so.
 std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
+  const auto expect = [](std::uintptr_t pc) { process.rules.expect(pc); };
+  self.chains->memo.expected_callers(caller_of(frame), expect);  // else each would be waited for in turn
   const std::uint64_t chain = chain_of(self, frame);
   if (chain != 0) self.chains->walker.remember_in(self.chains->memo, seed_of(self), chain);
   return chain;
@@ -645,8 +647,8 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   self.busy = Busy::kRecording;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const auto address = reinterpret_cast<std::uintptr_t>(block);
+  std::uint64_t* word = process.tags.place_at_once(address, size);  // first, as it often comes from far away
   const std::uint64_t chain = remembered_chain_of(self, frame);
-  std::uint64_t* word = process.tags.place_at_once(address, size);
   std::uint64_t* at = self.ring.reserve_at_once(2);
   const bool quick = chain != 0 && word != nullptr && at != nullptr;
   if (quick) [[likely]] {

@@ -1,6 +1,6 @@
 // Walks the stack of the calling thread and gives its return addresses.
 //
-// Idea: a rule per return address, taken from .eh_frame once and kept in one array of words that all threads share; the
+// Idea: a rule per return address, taken from .eh_frame once and kept in a table of words that all threads share; the
 // walk itself is then a load and an addition per frame, with or without frame pointers. It needs no proof that a frame
 // pointer is right, since the rule is the compiler's own. (Valgrind keeps such a cache of its tables, r13280; framehop
 // too.) Cost: O(1) per frame once seen; else UnwindTable::find. Threads: entries are single words that hold address and
@@ -27,30 +27,54 @@ class RuleCache {
  public:
   // O(1) if seen before. `learn(object)` is told of the object of each address seen for the first time.
   template <class Learn>
-  FrameRule rule(std::uintptr_t pc, Learn learn) {
-    std::atomic<std::uint64_t>& entry = entries_[pc & (kEntries - 1)];
-    const std::uint64_t tag = pc / kEntries;
-    const std::uint64_t seen = entry.load(std::memory_order_relaxed);
-    if (seen >> 31 == tag) [[likely]]
-      return FrameRule::unpacked(static_cast<std::uint32_t>(seen & 0x7fffffff));
-    dl_find_object object;
-    const FrameRule rule = UnwindTable::find(pc - 1, object);
-    if (object.dlfo_link_map != nullptr) learn(object);
-    entry.store(tag << 31 | rule.packed(), std::memory_order_relaxed);
-    return rule;
+  [[gnu::always_inline]] FrameRule rule(std::uintptr_t pc, Learn learn) {
+    Line& line = lines_[pc / kNear % kLines];
+    const std::uint64_t tag = tag_of(pc);
+    for (std::size_t probe = 0; probe < kWays; ++probe) {
+      const std::uint64_t seen = line.entries[(pc + probe) % kWays].load(std::memory_order_relaxed);
+      if (seen >> FrameRule::kBits == tag) [[likely]]
+        return FrameRule::unpacked(static_cast<std::uint32_t>(seen & kRule));
+      if (seen == 0) break;
+    }
+    return find(line, pc, learn);
   }
+
+  // The rule for `pc` may be asked for soon.
+  void expect(std::uintptr_t pc) const { __builtin_prefetch(&lines_[pc / kNear % kLines]); }
 
   // Objects may have gone.
   void forget() {
-    for (auto& entry : entries_) {
-      if (entry.load(std::memory_order_relaxed) != 0)
-        entry.store(0, std::memory_order_relaxed);  // untouched pages stay so
+    for (Line& line : lines_) {
+      for (auto& entry : line.entries) {
+        if (entry.load(std::memory_order_relaxed) != 0)
+          entry.store(0, std::memory_order_relaxed);  // untouched pages stay so
+      }
     }
   }
 
  private:
-  static constexpr std::size_t kEntries = 1u << 14;
-  std::atomic<std::uint64_t> entries_[kEntries] = {};
+  // Addresses that lie near each other are often on the same stack, so they share a line of the cache.
+  static constexpr std::size_t kWays = 8, kLines = 1u << 11, kNear = 64;
+  static constexpr std::uint64_t kRule = (std::uint64_t{1} << FrameRule::kBits) - 1;
+  struct alignas(64) Line {
+    std::atomic<std::uint64_t> entries[kWays] = {};
+  };
+
+  // With the line, it tells the address.
+  static std::uint64_t tag_of(std::uintptr_t pc) { return pc / (kNear * kLines) * kNear | pc % kNear; }
+
+  template <class Learn>
+  [[gnu::noinline, gnu::cold]] static FrameRule find(Line& line, std::uintptr_t pc, Learn learn) {
+    dl_find_object object;
+    const FrameRule rule = UnwindTable::find(pc - 1, object);
+    if (object.dlfo_link_map != nullptr) learn(object);
+    std::size_t probe = 0;
+    while (probe < kWays && line.entries[(pc + probe) % kWays].load(std::memory_order_relaxed) != 0) ++probe;
+    line.entries[(pc + probe) % kWays].store(tag_of(pc) << FrameRule::kBits | rule.packed(), std::memory_order_relaxed);
+    return rule;
+  }
+
+  Line lines_[kLines] = {};
 };
 
 enum class ChainEnd { kWhole, kCut, kTorn };

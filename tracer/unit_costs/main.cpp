@@ -101,12 +101,12 @@ using Part = void (*)(void* block, std::size_t size);
 }
 [[gnu::noinline]] void remembered_chain(void*, std::size_t) {
   const Registers at = here(__builtin_frame_address(0));
-  std::uint64_t hash = memo.recall(at, 1);
-  if (hash == 0) {
-    hash = walker.walk(rules, at, 0, 256, 1, [](const dl_find_object&) {}).hash;
-    walker.remember_in(memo, 1, hash);
+  std::uint64_t number = walker.recall(memo, at, 1);
+  if (number == 0) {
+    number = walker.walk(rules, at, 0, 256, 1, [](const dl_find_object&) {}).hash % Owner::kChains;
+    walker.remember_in(memo, 1, static_cast<std::uint32_t>(number));
   }
-  sink = hash;
+  sink = number;
 }
 [[gnu::noinline]] void library_unwinder(void*, std::size_t) {
   unsigned count = 0;

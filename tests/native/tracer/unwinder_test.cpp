@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <memory>
+#include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -17,6 +20,7 @@ using heapyard::tracer::ChainEnd;
 using heapyard::tracer::FrameRule;
 using heapyard::tracer::Registers;
 using heapyard::tracer::RuleCache;
+using heapyard::tracer::UnwindTable;
 
 RuleCache rules;
 
@@ -133,9 +137,39 @@ TEST(Unwinder, StopsInCodeWithoutTables) {
   EXPECT_EQ(count, 1u);
 }
 
+// More addresses than it keeps, near each other and far apart, in any order.
+TEST(RuleCache, GivesTheTablesOwnRules) {
+  const auto fresh = std::make_unique<RuleCache>();
+  std::mt19937_64 random(3);
+  dl_find_object object;
+  const auto within = [&](const void* code) {
+    EXPECT_EQ(_dl_find_object(const_cast<void*>(code), &object), 0);
+    return std::pair{reinterpret_cast<std::uintptr_t>(object.dlfo_map_start),
+                     reinterpret_cast<std::uintptr_t>(object.dlfo_map_end)};
+  };
+  const std::pair<std::uintptr_t, std::uintptr_t> objects[] = {within(reinterpret_cast<void*>(&std::qsort)),
+                                                               within(reinterpret_cast<void*>(&theirs))};
+  unsigned kinds = 0, learned = 0;
+  for (int turn = 0; turn < 60'000; ++turn) {
+    const auto [begin, end] = objects[random() % 2];
+    const std::uintptr_t near = begin + 1 + random() % (end - begin - 1);
+    for (std::uintptr_t pc = near; pc < std::min(near + random() % 40, end); pc += 1 + random() % 9) {
+      const FrameRule expected = UnwindTable::find(pc - 1, object);
+      const FrameRule found = fresh->rule(pc, [&](const dl_find_object&) { ++learned; });
+      ASSERT_EQ(found.packed(), expected.packed()) << turn;
+      kinds |= 1u << found.kind;
+      ASSERT_EQ(fresh->rule(pc, [&](const dl_find_object&) { learned = 0; }).packed(), expected.packed());
+      ASSERT_NE(learned, 0u);  // the second time it was known
+    }
+  }
+  EXPECT_GT(learned, 1u << 15);
+  EXPECT_NE(kinds & 1u << FrameRule::kStack, 0u);
+  EXPECT_NE(kinds & 1u << FrameRule::kTorn, 0u);
+}
+
 TEST(FrameRule, PacksAndUnpacks) {
   for (const std::int32_t offset : {-(1 << 20), -8, 0, 8, 16, 4096, (1 << 20)}) {
-    for (const std::uint32_t slot : {0u, 1u, 2u, 255u}) {
+    for (const std::uint32_t slot : {0u, 1u, 2u, 63u}) {
       const FrameRule rule{FrameRule::kPointer, offset, slot};
       ASSERT_TRUE(rule.fits());
       const FrameRule back = FrameRule::unpacked(rule.packed());
