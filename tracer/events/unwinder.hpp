@@ -29,13 +29,9 @@ class RuleCache {
   template <class Learn>
   [[gnu::always_inline]] FrameRule rule(std::uintptr_t pc, Learn learn) {
     Line& line = lines_[pc / kNear % kLines];
-    const std::uint64_t tag = tag_of(pc);
-    for (std::size_t probe = 0; probe < kWays; ++probe) {
-      const std::uint64_t seen = line.entries[(pc + probe) % kWays].load(std::memory_order_relaxed);
-      if (seen >> FrameRule::kBits == tag) [[likely]]
-        return FrameRule::unpacked(static_cast<std::uint32_t>(seen & kRule));
-      if (seen == 0) break;
-    }
+    const std::uint64_t seen = line.entries[pc % kWays].load(std::memory_order_relaxed);
+    if (seen >> FrameRule::kBits == tag_of(pc)) [[likely]]
+      return unpacked(seen);
     return find(line, pc, learn);
   }
 
@@ -63,13 +59,23 @@ class RuleCache {
   // With the line, it tells the address.
   static std::uint64_t tag_of(std::uintptr_t pc) { return pc / (kNear * kLines) * kNear | pc % kNear; }
 
+  static FrameRule unpacked(std::uint64_t entry) {
+    return FrameRule::unpacked(static_cast<std::uint32_t>(entry & kRule));
+  }
+
+  // Not at its first place.
   template <class Learn>
-  [[gnu::noinline, gnu::cold]] static FrameRule find(Line& line, std::uintptr_t pc, Learn learn) {
+  [[gnu::noinline]] static FrameRule find(Line& line, std::uintptr_t pc, Learn learn) {
+    std::size_t probe = 1;
+    for (; probe < kWays; ++probe) {
+      const std::uint64_t seen = line.entries[(pc + probe) % kWays].load(std::memory_order_relaxed);
+      if (seen >> FrameRule::kBits == tag_of(pc)) return unpacked(seen);
+      if (seen == 0) break;
+    }
+    if (line.entries[pc % kWays].load(std::memory_order_relaxed) == 0) probe = 0;
     dl_find_object object;
     const FrameRule rule = UnwindTable::find(pc - 1, object);
     if (object.dlfo_link_map != nullptr) learn(object);
-    std::size_t probe = 0;
-    while (probe < kWays && line.entries[(pc + probe) % kWays].load(std::memory_order_relaxed) != 0) ++probe;
     line.entries[(pc + probe) % kWays].store(tag_of(pc) << FrameRule::kBits | rule.packed(), std::memory_order_relaxed);
     return rule;
   }
