@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -17,7 +18,10 @@ struct Family {
   void* (*allocate)(std::size_t);
   void (*free)(void*);
 
-  Family() : library(dlopen(HEAPYARD_HEAP_LIBRARY, RTLD_NOW | RTLD_LOCAL)) {
+  Family() {
+    const char* path = std::getenv("HEAPYARD_TEST_LIBRARY");
+    if (path == nullptr) throw std::runtime_error("HEAPYARD_TEST_LIBRARY is to name the heap's library");
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
     allocate = reinterpret_cast<void* (*)(std::size_t)>(dlsym(library, "malloc"));
     free = reinterpret_cast<void (*)(void*)>(dlsym(library, "free"));
