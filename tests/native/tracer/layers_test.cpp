@@ -125,6 +125,19 @@ TEST_F(Samples, AreASetOfAddresses) {
   for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
 }
 
+// A block that comes and goes all the time beside a sample costs no look-up.
+TEST_F(Samples, NeighboursOfOneAreToldApart) {
+  SampleSet set(session_);
+  const std::uintptr_t page = 0x7f0000003000;
+  ASSERT_TRUE(set.insert(page, 1));
+  EXPECT_TRUE(set.maybe(page));
+  unsigned maybe = 0;
+  for (std::uintptr_t address = page + 16; address < page + 4096; address += 16) maybe += set.maybe(address);
+  EXPECT_LT(maybe, 3u);
+  EXPECT_TRUE(set.erase(page));
+  EXPECT_FALSE(set.maybe(page));
+}
+
 TEST_F(Samples, OfManyThreads) {
   SampleSet set(session_);
   std::vector<std::thread> threads;
