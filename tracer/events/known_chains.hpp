@@ -34,7 +34,7 @@ class KnownChains {
   }
   void forget() {
     std::memset(words_, 0, size() * sizeof *words_);
-    std::memset(recent_, 0, sizeof recent_);
+    if (size() >= kLarge) std::memset(recent_, 0, sizeof recent_);  // else nothing was put there
     count_ = 0;
   }
 

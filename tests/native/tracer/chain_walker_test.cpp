@@ -28,6 +28,7 @@ struct Ours {
   std::map<std::uint64_t, std::vector<std::uintptr_t>> chains;
   std::map<std::vector<std::uintptr_t>, std::uint32_t> numbers;
   unsigned recalled = 0, looked = 0;
+  std::uintptr_t sp = 0;  // of the last look
 };
 thread_local Ours* ours;
 thread_local std::mt19937* choose;
@@ -46,6 +47,7 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   const std::uint32_t known = ours->walker.recall(ours->memo, at, kSeed);
   EXPECT_EQ(ours->walker.recall(ours->memo, at, kSeed + 1), 0u);
   ++ours->looked;
+  ours->sp = at.sp;
   if (known != 0) {
     ASSERT_EQ(known, number);
     ++ours->recalled;
@@ -156,6 +158,44 @@ TEST_P(ChainWalkerTest, InAThread) {
   for (unsigned seed = 2; seed < 6; ++seed) std::thread(wander, seed, GetParam()).join();
 }
 
+using Inner = void (*)();
+
+// Two chains that differ in one frame only, and in one word of the stack: that of so many frames further in.
+template <int Inside>
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void inside() {
+  if constexpr (Inside == 0)
+    look();
+  else
+    inside<Inside - 1>();
+  asm volatile("" : : : "memory");
+}
+template <int Inside>
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void around() {
+  inside<Inside>();
+  asm volatile("" : : : "memory");
+}
+template <int Inside>
+[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void twin_around() {
+  inside<Inside>();
+  asm volatile("nop" : : : "memory");
+}
+template <int Inside>
+void differ_in_one_word(Walk when) {
+  const auto memory = std::make_unique<Ours>(when);
+  ours = memory.get();
+  constexpr volatile Inner kBoth[] = {around<Inside>, twin_around<Inside>};
+  std::uintptr_t sp[2];
+  for (int call = 0; call < 4; ++call) {
+    asm volatile("" : "+r"(call));  // all are to be called from one place: no unrolling
+    kBoth[call % 2]();
+    sp[call % 2] = ours->sp;
+  }
+  EXPECT_EQ(sp[0], sp[1]);  // else it is another place
+  EXPECT_EQ(ours->numbers.size(), 2u);
+  if constexpr (Inside > 0) differ_in_one_word<Inside - 1>(when);
+}
+TEST_P(ChainWalkerTest, SeesOneWordThatDiffers) { differ_in_one_word<14>(GetParam()); }
+
 // What a stale stack may hold at its worst: two calls whose innermost frames are the same, and in the second the words
 // that the first walk compared lie in a function's own room and hold what they held, while the callers are others. Only
 // the frame pointer tells.
@@ -200,7 +240,6 @@ void put_back(char* room, std::size_t bytes) {
   }
 }
 
-using Inner = void (*)();
 [[gnu::noinline]] void with_room(std::size_t bytes, Inner inner) {
   auto* room = static_cast<char*>(__builtin_alloca(bytes));
   put_back(room, bytes);
