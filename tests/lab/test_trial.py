@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import heapyard.execute.trial
 from heapyard.catalog.allocators import find_allocators
+from heapyard.execute.guards import judge
 from heapyard.execute.trial import answer_digest, run_trial
 from heapyard.model import places
 from heapyard.model.allocator import Allocator
@@ -246,10 +248,20 @@ def test_a_traced_treatment_is_served_by_its_allocator_and_leaves_a_trace(tmp_pa
     assert traced.status == plain.status == "ok", traced.reason
     assert traced.provider == plain.provider and (name == "glibc" or Path(plain.provider) == allocator.library)
     assert traced.metrics["trace_bytes"] > 100 and traced.metrics["collector_rss"] > 1 << 20
-    assert plain.metrics["trace_bytes"] == plain.metrics["collector_rss"] == 0
+    assert traced.metrics["collector_cpu"] > 0
+    assert plain.metrics["trace_bytes"] == plain.metrics["collector_rss"] == plain.metrics["collector_cpu"] == 0
     assert "trace_bytes" not in trial(tmp_path, what, allocator).metrics
     left = subprocess.run(["pgrep", "heapyard-collec"], capture_output=True, text=True).stdout.split()
     assert not any(tmp_path.name in Path(f"/proc/{pid}/cmdline").read_text() for pid in left)
+
+
+def test_the_collector_is_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a program that allocates without pause it is busy half of the time, which no block is to be repeated for."""
+    own: list[float] = []
+    monkeypatch.setattr(heapyard.execute.trial, "judge", lambda before, after, cpu: own.append(cpu) or judge(before, after, cpu))
+    traced = trial(tmp_path, program(str(places.native("mallocs")), "2000000", "0"), levels={"tracer": "exact"})
+    assert traced.status == "ok" and traced.metrics["collector_cpu"] > 0, traced.reason
+    assert own == [pytest.approx(traced.metrics["user"] + traced.metrics["sys"] + traced.metrics["collector_cpu"])]
 
 
 def test_a_checkout_may_lie_in_a_folder_with_blanks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,8 @@ def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
 
 def _announcement(name: str, experiment: Experiment) -> str:
     settings = experiment.settings
-    treatments = sum(t.role == "treatment" for t in experiment.treatments)
+    treatments = [t for t in experiment.treatments if t.role == "treatment"]
+    under = _counted(len(treatments), "treatment" if any(t.levels for t in treatments) else "allocator")
     if settings.blocks is not None:
         extent = f"{settings.blocks} blocks each"
     elif settings.budget is not None:
@@ -124,8 +125,7 @@ def _announcement(name: str, experiment: Experiment) -> str:
     else:
         extent = f"as many blocks as intervals of ±{100 * settings.precision:.3g} % take"
     return (
-        f"experiment {name}: {_counted(len(experiment.programs), 'program')} under {_counted(treatments, 'allocator')}"
-        f" and an A/A control, {extent}"
+        f"experiment {name}: {_counted(len(experiment.programs), 'program')} under {under} and an A/A control, {extent}"
     )
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,13 @@ class Collector:
         except OSError:
             return 0
         return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+
+    def cpu(self) -> float:
+        """Seconds of CPU time it has used so far; 0 once it has ended."""
+        try:
+            return time.clock_gettime(~self.pid << 3 | 2)  # clock_getcpuclockid(3)
+        except OSError:
+            return 0.0
 
     def close(self, waiting: Callable[[], None] = lambda: None) -> None:
         """Waits until every traced process has ended; `waiting` is called once if that takes a while. Ctrl-C stops it."""

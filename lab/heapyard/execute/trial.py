@@ -60,10 +60,7 @@ def run_trial(
         after = read_guards()
     finally:
         traced = _close(collector, scene)
-    if "tracer" not in treatment.levels:
-        traced = {}  # else none is zero bytes: a figure has the untraced treatment too
-
-    own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0)
+    own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0) + traced["collector_cpu"]
     readings, tripped = judge(before, after, own_cpu)
     testimonies = read_testimonies(scene.lab / "witness")
     errors = _text(launch.stderr)
@@ -97,6 +94,8 @@ def run_trial(
     answer = "" if kind else own.checksum if own else answer_digest(program, launch, scene)
     if not kind and program.answer.output == "same" and answer != program.answer.digest:
         kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
+    if "tracer" not in treatment.levels:
+        traced = {}  # else none is zero bytes: a figure has the untraced treatment too
     wall = client.wall if client else None
     metrics = measures(found, wall, {t.pid for t in testimonies}) | traced if found.get("status") == "exited" else {}
     series = [(s[0], int(s[1]), int(s[2])) for s in found.get("samples", [])]
@@ -110,13 +109,13 @@ def run_trial(
 
 
 def _close(collector: Collector | None, scene: Scene) -> dict[str, float]:
-    """Its own memory, and the bytes it has written once it has ended."""
-    memory = 0
+    """Its own memory and CPU time until the program had ended, and the bytes it has written once it has ended itself."""
+    memory, cpu = 0, 0.0
     if collector is not None:
-        memory = collector.memory()
+        memory, cpu = collector.memory(), collector.cpu()
         collector.stop()  # the program's tree has ended, and what it wrote is read
     sizes = [path.stat().st_size for path in (scene.lab / "traces").glob("*.hytrace")]
-    return {"trace_bytes": float(sum(sizes)), "collector_rss": float(memory)}
+    return {"trace_bytes": float(sum(sizes)), "collector_rss": float(memory), "collector_cpu": cpu}
 
 
 def prepare_launch(

@@ -64,6 +64,7 @@ METRICS: dict[str, Metric] = _metrics(
     Metric("brk_calls", "brk calls", "1", scale="count", about="separate launch under strace"),
     Metric("trace_bytes", "bytes of trace", "B", scale="count", margin="memory", about="of a traced treatment, all processes"),
     Metric("collector_rss", "peak RSS of the collector", "B", scale="count", margin="memory", about="of a traced treatment"),
+    Metric("collector_cpu", "CPU time of the collector", "s", scale="count", about="of a traced treatment"),
     Metric("sample_gap", "largest sampling gap", "s", "neutral", about="longest time between two memory samples"),
 )
 
