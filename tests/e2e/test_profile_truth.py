@@ -52,6 +52,16 @@ def test_exact_under_any_allocator(tmp_path: Path, allocator):
         assert seen.owned(mark) == told[mark.name]
 
 
+@pytest.mark.parametrize("depth", [7, 9])
+def test_exact_of_chains_longer_than_the_limit(tmp_path: Path, depth: int):
+    run = traced(tmp_path, program("truth"), tmp_path / "truth", 4, 40_000, 2, mode="exact", never_step=True, depth=depth)
+    trace, told = only(run), truth_of(tmp_path / "truth")
+    assert trace.chains[:, 1].sum() >= trace.end["chains_cut"] > 1000
+    seen = Seen(trace)
+    for mark in (s for s in trace.snapshots if s.kind == "mark"):
+        assert seen.owned(mark) == told[mark.name]
+
+
 LARGE = [(4 << 20) - 2, (4 << 20) - 1, 5 << 20, (64 << 20) - 1, 64 << 20, (100 << 20) + 1]
 
 

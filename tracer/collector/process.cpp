@@ -179,7 +179,7 @@ inline std::uint64_t Process::next_stamp(Cursor& cursor) {
         rings_[cursor.ring].more = at[0] & kAddressBits;
         break;
       case Kind::kChain:
-        chain(at);
+        chain(rings_[cursor.ring], at);
         break;
       case Kind::kModule:
         if (cursor.at >= rings_[cursor.ring].scanned) module(at);
@@ -409,21 +409,24 @@ void Process::take_rings_of_the_dead() {
   }
 }
 
-void Process::chain(const std::uint64_t* words) {
-  const std::uint64_t number = words[1];
-  if (number >= Owner::kChains || chain_of(number) != kNoChain) return;
+void Process::chain(RingAccount& ring, const std::uint64_t* words) {
   const auto count = static_cast<std::uint32_t>(words[0] & 0xffffffff);
-  const bool cut = (words[0] >> 32 & 0xffffff) != 0;
-  std::uint32_t node = CallTree::kRoot;
+  const std::uint64_t end = words[0] >> 32 & 0xffffff, number = words[1] & 0xffffffff, told = words[1] >> 32;
+  if (told > ring.nodes.size() || told + count > kFrames) return;  // the program has written over its ring
+  ring.nodes.resize(told);
+  std::uint32_t node = told == 0 ? CallTree::kRoot : ring.nodes.back();
   for (std::uint32_t index = count; index-- > 0;) {
     std::uint64_t offset;
     const std::uint32_t in = modules_.locate(words[2 + index] - 1, offset);  // of the call, not of what follows it
     node = accounts_.tree.child(node, in, offset);
+    ring.nodes.push_back(node);
   }
+  if (number >= Owner::kChains || chain_of(number) != kNoChain) return;
   const auto [found, fresh] = by_node_.try_emplace(node, static_cast<std::uint32_t>(accounts_.chains.size()));
   if (fresh) {
     Chain chain{node};
-    chain.cut = cut;
+    chain.cut = end != 0;
+    chains_cut_ += end == 1;
     accounts_.chains.push_back(chain);
   }
   if (number >= by_number_.size()) by_number_.resize(number + 1, kNoChain);
@@ -787,7 +790,7 @@ void Process::finish(const char* how) {
        << ", \"set_full\": " << header.lost.set_full.load() << ", \"frees\": " << lost_frees_ + header.lost.frees.load()
        << ", \"unknown_frees\": " << unknown_frees_ + header.lost.unknown.load()
        << ", \"unknown_chains\": " << unknown_chains_ << ", \"torn_rings\": " << torn_rings_
-       << ", \"nodes\": " << accounts_.tree.refused() << "}, \"chains_cut\": " << header.lost.chains_cut.load()
+       << ", \"nodes\": " << accounts_.tree.refused() << "}, \"chains_cut\": " << chains_cut_
        << ", \"chains_torn\": " << header.lost.chains_torn.load() << "}";
   file_->write(Chunk::kEnd, json.view(), now_, now_);
   file_->finish();

@@ -74,8 +74,9 @@ class Process {
     std::uint64_t last_allocation = 0;  // address, if nothing came between
     Block moved;                        // by a realloc that may fail
     std::uint64_t moved_size = 0;
-    std::uint32_t number = 0;  // of its thread
-    std::uint64_t more = 0;    // upper bits of the next size
+    std::uint32_t number = 0;          // of its thread
+    std::uint64_t more = 0;            // upper bits of the next size
+    std::vector<std::uint32_t> nodes;  // of the chain told last, outermost first
   };
   struct Waiting {
     std::uint64_t since;  // microseconds
@@ -88,7 +89,7 @@ class Process {
   bool drain(std::uint64_t limit);
   std::uint64_t next_stamp(Cursor& cursor);
   void take(Cursor& cursor);
-  void chain(const std::uint64_t* words);
+  void chain(RingAccount& ring, const std::uint64_t* words);
   void module(const std::uint64_t* words);
   void look_for_modules();
   std::uint32_t rings_in_use() const;
@@ -158,6 +159,7 @@ class Process {
   std::uint64_t flushed_changes_ = 0;  // time of the last record in the file
   std::uint64_t flushed_ = 0, peak_written_ = 0, last_life_check_ = 0, last_ring_check_ = 0;
   std::int64_t peak_bytes_written_ = 0;
+  std::uint64_t chains_cut_ = 0;  // longer than the limit
   std::uint64_t torn_rings_ = 0;  // how often the rest of a ring made no sense
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
   bool thinned_ = false;

@@ -28,7 +28,7 @@ struct Check {
 
 class ChainMemo {
  public:
-  static constexpr unsigned kChecks = 5, kHints = 3;
+  static constexpr unsigned kChecks = 5, kHints = 3, kLevelBits = 10, kLevels = 1 << kLevelBits;
 
   // Words of the stack, and what they held, for a chain that begins with certain registers.
   class Words {
@@ -60,15 +60,15 @@ class ChainMemo {
   };
 
   // The number of the chain of callers from `at` on, or 0. `identity_of(level)`: of the frame of that level in the
-  // walker's chain, which tells it from all others; 0: there is none. `holds(level)`: whether the chain is what it was
-  // from there outwards, asked once it is sure up to there.
+  // walker's chain, which tells it from all others; 0: there is none. `holds(level, beyond)`: whether the chain is what
+  // it was from there outwards as far as level `beyond`, asked once it is sure up to there.
   template <class IdentityOf, class Holds>
   [[gnu::always_inline]] std::uint32_t recall(const Registers& at, IdentityOf identity_of, Holds holds) const {
     const Entry* entry = ways_of(at);
     __builtin_prefetch(entry + 1);
     for (unsigned way = 0; way < kWays; ++way, ++entry) {
       if (entry->key == key_of(at, entry->by_fp, identity_of(entry->level)) && entry->words.hold(at.sp) &&
-          holds(entry->level))
+          holds(entry->level, entry->beyond))
         return entry->number;
     }
     return 0;
@@ -82,27 +82,30 @@ class ChainMemo {
   }
 
   // `words`: what the walk from `at` to the frame of `level`, of this identity, has read, innermost first; `by_fp`:
-  // whether it depends on at.fp. `callers`: where the return addresses of the kHints nearest callers lie, 0 for none.
-  // `number`: not 0.
-  void remember(const Registers& at, bool by_fp, const Words& words, std::uint32_t level, std::uint64_t identity,
-                const std::uintptr_t (&callers)[kHints], std::uint32_t number) {
+  // whether it depends on at.fp. `beyond`: the level of the frame whose existence is all that matters of it and of
+  // those outside it. Levels are below kLevels. `callers`: where the return addresses of the kHints nearest callers
+  // lie, 0 for none. `number`: not 0.
+  void remember(const Registers& at, bool by_fp, const Words& words, std::uint32_t level, std::uint32_t beyond,
+                std::uint64_t identity, const std::uintptr_t (&callers)[kHints], std::uint32_t number) {
     Hints& hints = hints_[place_of(at)];
     for (unsigned index = 0; index < kHints; ++index) {
       const bool near = callers[index] - page_of(at) < kPage;
       hints.words[index] = static_cast<std::uint16_t>((near ? callers[index] : at.sp - 8) % kPage / 8);
     }
-    entries_[set_of(at) * kWays + turn_++ % kWays] = {key_of(at, by_fp, identity), words, number, level, by_fp};
+    entries_[set_of(at) * kWays + turn_++ % kWays] = {
+        key_of(at, by_fp, identity), words, static_cast<std::uint16_t>(beyond), by_fp, number, level};
   }
 
  private:
-  static constexpr unsigned kWays = 2, kSetBits = 10, kPlaceBits = 11, kLevelBits = 9;
+  static constexpr unsigned kWays = 2, kSetBits = 10, kPlaceBits = 11;
   static constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
   static constexpr std::uint64_t kOdds[kHints] = {0xbf58476d1ce4e5b9u, 0x94d049bb133111ebu, 0xd6e8feb86659fd93u};
 
   struct alignas(64) Entry {
     std::uint64_t key;
     [[no_unique_address]] Words words;  // what follows lies in its padding
-    std::uint32_t number : Owner::kChainBits, level : kLevelBits, by_fp : 1;
+    std::uint16_t beyond : kLevelBits, by_fp : 1;
+    std::uint32_t number : Owner::kChainBits, level : kLevelBits;
   };
   static_assert(sizeof(Entry) == 64);
 

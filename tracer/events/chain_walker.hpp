@@ -5,10 +5,14 @@
 // cheaper than stepping, and by induction as right as stepping, since each word is compared before the next is looked
 // at. (After memray's validated last trace, bloomberg/memray#1004, which compares return addresses only.) Most programs
 // use the frame pointer as any other register, and few frames begin where it says: it and the words it was saved in
-// count only where a frame further out needs it. Hashes run from the outermost frame inwards, so that of the common
-// part is known. Cost: O(frames), about 1 ns a frame of the common part. One per thread.
+// count only where a frame further out needs it. Hashes are polynomials that run from the outermost frame inwards, so
+// that of the common part is known, and that of any inner part is a difference (Karp and Rabin, "Efficient randomized
+// pattern-matching algorithms", 1987): of a chain longer than the limit all frames are remembered, and only its inner
+// part compared and told. What lies further out may be out of date; it is compared before it is told.
+// Cost: O(frames), about 1 ns a frame of the common part. One per thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tracer/events/chain_memo.hpp"
@@ -18,18 +22,23 @@ namespace heapyard::tracer {
 
 class ChainWalker {
  public:
-  static constexpr unsigned kMost = 256;
+  static constexpr unsigned kMost = ChainMemo::kLevels - 1;
 
   struct Chain {
     std::uint64_t hash;
     ChainEnd end;
   };
 
-  // The chain of callers from `at` on. `seed`: what is mixed into the hash. O(frames).
+  // The chain of callers from `at` on, its innermost `limit` frames. Of a longer one, as many as `most` frames are
+  // walked, to be remembered; both are kMost at most. `seed`: what is mixed into the hash. O(frames).
   template <class Learn>
-  Chain walk(RuleCache& rules, Registers at, std::uintptr_t stack_end, unsigned limit, std::uint64_t seed,
-             Learn learn) {
-    const unsigned most = limit < kMost ? limit : kMost;
+  Chain walk(RuleCache& rules, Registers at, std::uintptr_t stack_end, unsigned limit, unsigned most,
+             std::uint64_t seed, Learn learn) {
+    limit_ = limit;
+    if (most > limit && too_deep_ > 0) {
+      most = limit;
+      --too_deep_;
+    }
     unsigned inner = 0;
     frames_[0].at.sp = ~std::uintptr_t{0};  // lies outside of every frame: no walk goes beyond
     frames_[0].hash = frames_[0].identity = seed;
@@ -45,11 +54,11 @@ class ChainWalker {
       }
       while (known->at.sp < at.sp) --known;
       if (same(*known, at) && !interrupted) {
-        const Frame* differs = first_difference(known);
+        const Frame* differs = first_difference(known, beyond(static_cast<unsigned>(known - frames_) + inner));
         if (differs == nullptr) break;  // met: the rest is remembered
         known = differs;                // from there on outwards it may be met again
       }
-      if (inner == most) return cut(inner);
+      if (inner == most) return cut(inner, most);
       Step taken{at, 0, 0, false};
       const Step::Kind kind = step(rules, at, interrupted, stack_end, taken, learn);
       Fresh& frame = fresh_[inner++];
@@ -65,14 +74,15 @@ class ChainWalker {
     }
     count_ = static_cast<unsigned>(known - frames_);
     if (count_ + inner > most) {
-      for (unsigned outer = count_; outer > 0 && inner < most; --outer)
+      for (unsigned outer = count_; outer > 0 && inner < limit; --outer)
         fresh_[inner++] = {frames_[outer].at, 0, 0, true};
-      return cut(inner);
+      return cut(inner, most);
     }
     push(inner);
     seed_ = signals ? 0 : seed;  // what lies under a signal is not on the stack as a step would find it
     end_ = end;
-    return {frames_[count_].hash, end};
+    const bool longer = beyond(count_) > 0;
+    return {hash_within_limit(longer), longer ? ChainEnd::kCut : end};
   }
 
   // The number of the chain of callers from `at` on, if `memo` knows it; else 0. O(frames).
@@ -80,7 +90,9 @@ class ChainWalker {
     if (seed_ != seed) return 0;
     return memo.recall(
         at, [this](std::uint32_t level) { return level <= count_ ? frames_[level].identity : 0; },
-        [this](std::uint32_t level) { return first_difference(&frames_[level]) == nullptr; });
+        [this](std::uint32_t level, std::uint32_t beyond) {
+          return first_difference(&frames_[level], beyond) == nullptr;
+        });
   }
 
   // So that the chain just walked, of this seed, is known by where it began, by this number; not if it ended in code
@@ -98,12 +110,22 @@ class ChainWalker {
     std::uintptr_t callers[ChainMemo::kHints] = {};
     for (unsigned index = 0; index < ChainMemo::kHints && index + 1 < count_; ++index)
       callers[index] = frames_[count_ - 1 - index].at.sp - 8;
-    memo.remember(at, innermost.by_fp, words, static_cast<std::uint32_t>(outer - frames_), outer->identity, callers,
-                  number);
+    memo.remember(at, innermost.by_fp, words, static_cast<std::uint32_t>(outer - frames_), beyond(count_),
+                  outer->identity, callers, number);
   }
 
   // The chain just walked: its frames, innermost first.
-  unsigned frames() const { return count_; }
+  unsigned frames() const { return count_ - beyond(count_); }
+  // Its outermost frames that are those of the chain of which note_told() was said last.
+  unsigned told_frames() const {
+    const unsigned outer = beyond(count_);
+    return told_from_ == outer && told_ > outer ? told_ - outer : 0;
+  }
+  void note_told() {
+    told_ = count_;
+    told_from_ = beyond(count_);
+  }
+  void forget_told() { told_ = 0; }
   std::uintptr_t frame(unsigned index) const { return frames_[count_ - index].at.pc; }
 
  private:
@@ -123,11 +145,37 @@ class ChainWalker {
     return known.at.sp == at.sp && known.at.pc == at.pc && (known.at.fp == at.fp || !known.by_fp);
   }
 
-  // The outermost frame that a comparison from `from` on can no longer reach, or null: all is as it was.
-  const Frame* first_difference(const Frame* from) const {
+  // Of so many frames, those that lie beyond the limit.
+  unsigned beyond(unsigned frames) const { return frames > limit_ ? frames - limit_ : 0; }
+
+  // Of the frames within the limit. `cut`: others lie beyond.
+  std::uint64_t hash_within_limit(bool cut) const {
+    std::uint64_t hash = frames_[count_].hash + cut;
+    if (const unsigned outer = beyond(count_); outer > 0) [[unlikely]]
+      hash -= (frames_[outer].hash - frames_[0].hash) * power(count_ - outer);
+    hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
+    return hash ^ hash >> 32;
+  }
+
+  static std::uint64_t power(unsigned exponent) {
+    std::uint64_t result = 1;
+    for (std::uint64_t base = kBase; exponent > 0; exponent /= 2, base *= base) result *= exponent % 2 != 0 ? base : 1;
+    return result;
+  }
+
+  // The outermost frame that a comparison from `from` on can no longer reach, or null: all is as it was, as far out as
+  // the frame of level `beyond`.
+  const Frame* first_difference(const Frame* from, unsigned beyond) const {
     const Check* check = &checks_[from->checks];
-    while (check->holds()) --check;
-    if (check == checks_) return nullptr;
+    if (beyond == 0) [[likely]] {
+      while (check->holds()) --check;
+      if (check == checks_) return nullptr;
+    } else {
+      if (beyond >= from - frames_) return nullptr;
+      const Check* last = &checks_[frames_[beyond].checks];
+      while (check != last && check->holds()) --check;
+      if (check == last) return nullptr;
+    }
     while (from[-1].checks >= check - checks_) --from;
     return from - 1;
   }
@@ -135,6 +183,7 @@ class ChainWalker {
   // Puts the walk at hand, of `inner` frames, onto what is remembered. Words are compared from the last to the first,
   // so those that a step needs first come last.
   void push(unsigned inner) {
+    told_ = std::min(told_, count_);
     Frame* top = &frames_[count_];
     std::uint64_t hash = top->hash;
     Check* check = checks_ + top->checks;
@@ -146,26 +195,31 @@ class ChainWalker {
         *++check = {top->at.sp - 8, top->at.pc};
         if (fresh->begin_slot != 0) *++check = {fresh->begin_slot, top->at.sp};
       }
-      hash = (hash ^ fresh->at.pc) * 0xbf58476d1ce4e5b9u;
-      hash ^= hash >> 29;
+      const std::uint64_t mixed = fresh->at.pc * 0xbf58476d1ce4e5b9u;
+      hash = hash * kBase + (mixed ^ mixed >> 29);
       const std::uint64_t identity = (hash ^ fresh->at.sp) * 0x94d049bb133111ebu ^ (by_fp ? fresh->at.fp : 0);
       top[1] = {fresh->at, hash, identity, static_cast<std::uint32_t>(check - checks_), by_fp};
     }
     count_ += inner;
   }
 
-  // A chain longer than the limit: its inner frames, and nothing to remember.
-  Chain cut(unsigned count) {
+  // A chain longer than `most`, by its inner frames: those within the limit, and nothing to remember. For a while it is
+  // not tried again.
+  Chain cut(unsigned inner, unsigned most) {
+    if (most > limit_) too_deep_ = kPatience;
     count_ = 0;
-    push(count);
+    push(inner);
     seed_ = 0;
-    return {frames_[count_].hash, ChainEnd::kCut};
+    return {hash_within_limit(true), ChainEnd::kCut};
   }
 
   static constexpr std::uintptr_t kNever = 0;
+  static constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15u;
+  static constexpr unsigned kPatience = 64;  // walks of `limit` frames that take as long as a few of kMost
 
   std::uint64_t seed_ = 0;  // of what is remembered; 0: nothing is
-  unsigned count_ = 0;
+  unsigned count_ = 0, limit_ = 0, too_deep_ = 0;
+  unsigned told_ = 0, told_from_ = 0;  // frames that are as they were when a chain was told, the outermost one's level
   ChainEnd end_ = ChainEnd::kWhole;
   Frame frames_[kMost + 1];  // outermost first, from the second on
   Check checks_[1 + 3 * kMost];

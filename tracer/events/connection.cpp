@@ -30,7 +30,7 @@ bool parse(const char* text, Wish& wish) {
   wish.log2_interval = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
   if (*end != ':' || wish.log2_interval < 1 || wish.log2_interval > 40) return false;
   wish.depth = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
-  if (*end != ':' || wish.depth < 1 || wish.depth > 256) return false;
+  if (*end != ':' || wish.depth < 1 || wish.depth > kFrames) return false;
   wish.socket = end + 1;
   return wish.mode >= Mode::kSampled && wish.mode <= Mode::kPages;
 }

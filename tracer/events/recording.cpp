@@ -247,6 +247,7 @@ bool take_ring(ThreadState& self) {
     while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
     }
     self.ring = RingWriter(ring, process.session.words(index), process.session.ring_bytes(), header.bell);
+    self.chains->walker.forget_told();
     if (loaded_late()) process.recorders.enter(index, &self);
     return true;
   }
@@ -288,6 +289,7 @@ std::uint64_t since_start() { return stamp() - process.start; }
   if (self.mode == Mode::kOff) return false;
   if (const std::uint32_t generation = process.generation.load(); self.generation != generation) {
     self.chains->known.forget();
+    self.chains->walker.forget_told();
     self.generation = generation;
   }
   self.activity = activity;
@@ -402,9 +404,10 @@ std::uint64_t seed_of(const ThreadState& self) { return 0x9e3779b97f4a7c15u + se
   Header& header = process.session.header();
   const Registers at = caller_of(frame);
   ChainWalker& walker = self.chains->walker;
-  const auto [hash, end] = walker.walk(process.rules, at, self.stack.end_above(at.sp - 16), header.depth, seed_of(self),
-                                       [&](const dl_find_object& object) { send_module(self, object); });
-  if (end == ChainEnd::kCut) header.lost.chains_cut.fetch_add(1, std::memory_order_relaxed);
+  // Where there are samples only, the next one finds little as it was.
+  const unsigned most = self.mode == Mode::kSampled ? header.depth : ChainWalker::kMost;
+  const auto [hash, end] = walker.walk(process.rules, at, self.stack.end_above(at.sp - 16), header.depth, most,
+                                       seed_of(self), [&](const dl_find_object& object) { send_module(self, object); });
   if (end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
   if (const std::uint64_t known = self.chains->known.number_of(hash); known != 0) [[likely]]
     return known;
@@ -413,13 +416,14 @@ std::uint64_t seed_of(const ThreadState& self) { return 0x9e3779b97f4a7c15u + se
     header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
     return 0;
   }
-  const unsigned count = walker.frames();
+  const unsigned told = walker.told_frames(), count = walker.frames() - told;
   std::uint64_t* words = room(self, 2 + count);
   if (words == nullptr) return 0;
-  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end != ChainEnd::kWhole) << 32);
-  words[1] = number;
+  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end) << 32);
+  words[1] = static_cast<std::uint64_t>(told) << 32 | number;
   for (unsigned index = 0; index < count; ++index) words[2 + index] = walker.frame(index);
   self.ring.publish(2 + count);
+  walker.note_told();
   self.chains->known.add(hash, number, process.numbers);
   return number;
 }

@@ -14,9 +14,10 @@
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;  // threads at once
+inline constexpr std::uint32_t kFrames = 256;  // of a chain at most
 
 enum class Mode : std::uint32_t {  // MODES of lab/heapyard/execute/collector.py
   kOff,                            // nothing is recorded any more: the collector has gone
@@ -33,7 +34,8 @@ enum class Kind : std::uint8_t {
   kFree,    // address | stamp
   kMove,    // address | stamp: a free because of a realloc that may yet fail
   kStay,    // address | stamp: that realloc failed, the block of the last kMove lives on
-  kChain,   // frames, 1 if cut short << 32 | its number | return addresses, innermost first
+  kChain,   // frames here, 1 if longer than the limit, 2 if torn << 32 | its number, outermost frames that it has in
+            // common with the chain that this ring told before << 32 | return addresses of the others, innermost first
   kModule,  // bytes of path | begin | end | load bias | build-id (20 bytes, its length in the next) | path, padded
   kMark,    // bytes of name | stamp | name, padded
   kSample,  // as kAlloc, of a size class | bytes of the class, which are what it was drawn by
@@ -74,7 +76,6 @@ struct Lost {
   std::atomic<std::uint64_t> set_full;     // no room to remember a block
   std::atomic<std::uint64_t> frees;        // of blocks whose address came again: exact mode's
   std::atomic<std::uint64_t> unknown;      // frees of blocks that are not recorded, where every event is
-  std::atomic<std::uint64_t> chains_cut;   // call chains longer than the limit: their outermost frames are missing
   std::atomic<std::uint64_t> chains_torn;  // call chains that ended in code without unwind tables
 };
 

@@ -97,13 +97,13 @@ using Part = void (*)(void* block, std::size_t size);
   sink = count;
 }
 [[gnu::noinline]] void walk_before_validated(void*, std::size_t) {
-  sink = walker.walk(rules, here(__builtin_frame_address(0)), 0, 256, 1, [](const dl_find_object&) {}).hash;
+  sink = walker.walk(rules, here(__builtin_frame_address(0)), 0, 256, 256, 1, [](const dl_find_object&) {}).hash;
 }
 [[gnu::noinline]] void remembered_chain(void*, std::size_t) {
   const Registers at = here(__builtin_frame_address(0));
   std::uint64_t number = walker.recall(memo, at, 1);
   if (number == 0) {
-    number = walker.walk(rules, at, 0, 256, 1, [](const dl_find_object&) {}).hash % Owner::kChains;
+    number = walker.walk(rules, at, 0, 256, 256, 1, [](const dl_find_object&) {}).hash % Owner::kChains;
     walker.remember_in(memo, 1, static_cast<std::uint32_t>(number));
   }
   sink = number;

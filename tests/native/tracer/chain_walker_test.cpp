@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -15,8 +16,14 @@ namespace {
 
 using namespace heapyard::tracer;
 
-// Whether a chain that is remembered is walked as well, so that the walk before is always the last.
-enum class Walk { kIfUnknown, kAlways };
+struct Walk {
+  bool always;     // a chain that is remembered is walked as well, so that the walk before is always the last
+  unsigned limit;  // of frames
+  unsigned most;   // frames that are remembered
+};
+std::ostream& operator<<(std::ostream& out, const Walk& walk) {
+  return out << (walk.always ? "always, " : "if unknown, ") << walk.limit << " of " << walk.most;
+}
 
 struct Ours {
   explicit Ours(Walk when) : when(when) {}
@@ -27,7 +34,8 @@ struct Ours {
   std::map<std::vector<std::uintptr_t>, std::uint64_t> hashes;
   std::map<std::uint64_t, std::vector<std::uintptr_t>> chains;
   std::map<std::vector<std::uintptr_t>, std::uint32_t> numbers;
-  unsigned recalled = 0, looked = 0;
+  std::vector<std::uintptr_t> told;  // outermost first, as a collector has it
+  unsigned recalled = 0, looked = 0, told_again = 0;
   std::uintptr_t sp = 0;  // of the last look
 };
 thread_local Ours* ours;
@@ -38,9 +46,11 @@ constexpr auto kNothing = [](const dl_find_object&) {};
 [[gnu::noinline]] void look() {
   const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
   const Registers at{frame[1], reinterpret_cast<std::uintptr_t>(frame) + 16, frame[0]};
+  const auto& [always, limit, most] = ours->when;
   std::uintptr_t frames[256];
   unsigned count = 0;
-  ASSERT_EQ(walk(ours->rules, at, 0, frames, 256, count, kNothing), ChainEnd::kWhole);
+  const ChainEnd end = walk(ours->rules, at, 0, frames, limit, count, kNothing);
+  ASSERT_NE(end, ChainEnd::kTorn);
   const std::vector<std::uintptr_t> expected(frames, frames + count);
   const std::uint32_t number =
       ours->numbers.emplace(expected, static_cast<std::uint32_t>(ours->numbers.size() + 1)).first->second;
@@ -51,16 +61,25 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   if (known != 0) {
     ASSERT_EQ(known, number);
     ++ours->recalled;
-    if (ours->when == Walk::kIfUnknown) return;
+    if (!always) return;
   }
-  const auto [hash, end] = ours->walker.walk(ours->rules, at, 0, 256, kSeed, kNothing);
-  ASSERT_EQ(end, ChainEnd::kWhole);
-  std::vector<std::uintptr_t> found;
-  for (unsigned index = 0; index < ours->walker.frames(); ++index) found.push_back(ours->walker.frame(index));
-  ASSERT_EQ(found, expected);
-  ASSERT_EQ(ours->hashes.emplace(expected, hash).first->second, hash);      // the same chain, the same hash
-  ASSERT_EQ(ours->chains.emplace(hash, expected).first->second, expected);  // and no other
+  const auto found = ours->walker.walk(ours->rules, at, 0, limit, most, kSeed, kNothing);
+  ASSERT_EQ(found.end, end);
+  std::vector<std::uintptr_t> walked;
+  for (unsigned index = 0; index < ours->walker.frames(); ++index) walked.push_back(ours->walker.frame(index));
+  ASSERT_EQ(walked, expected);
+  const auto [entry, fresh] = ours->hashes.emplace(expected, found.hash);
+  ASSERT_EQ(entry->second, found.hash);                                           // the same chain, the same hash
+  ASSERT_EQ(ours->chains.emplace(found.hash, expected).first->second, expected);  // and no other
   ours->walker.remember_in(ours->memo, kSeed, number);
+  if (!fresh) return;
+  ASSERT_LE(ours->walker.told_frames(), std::min(ours->told.size(), expected.size()));
+  ours->told_again += ours->walker.told_frames();
+  ours->told.resize(ours->walker.told_frames());
+  ours->told.insert(ours->told.end(), expected.rbegin() + static_cast<std::ptrdiff_t>(ours->told.size()),
+                    expected.rend());
+  ASSERT_EQ(ours->told, std::vector(expected.rbegin(), expected.rend()));
+  ours->walker.note_told();
 }
 
 void go(int depth);
@@ -145,17 +164,63 @@ void wander(unsigned seed, Walk when) {
     plain(12);
     with_data_in_it(12);
   }
-  EXPECT_GT(ours->recalled, 100u);
+  if (when.most == ChainWalker::kMost) {
+    EXPECT_GT(ours->recalled, 100u);
+    EXPECT_GT(ours->told_again, 100u);
+  }
   EXPECT_GT(ours->looked - ours->recalled, 100u);
   EXPECT_GT(ours->chains.size(), 100u);
 }
 
 class ChainWalkerTest : public testing::TestWithParam<Walk> {};
-INSTANTIATE_TEST_SUITE_P(Walks, ChainWalkerTest, testing::Values(Walk::kIfUnknown, Walk::kAlways));
+INSTANTIATE_TEST_SUITE_P(Walks, ChainWalkerTest,
+                         testing::Values(Walk{false, 256, ChainWalker::kMost}, Walk{true, 256, ChainWalker::kMost}));
 
 TEST_P(ChainWalkerTest, RemembersOnlyWhatIsStillSo) { wander(1, GetParam()); }
 TEST_P(ChainWalkerTest, InAThread) {
   for (unsigned seed = 2; seed < 6; ++seed) std::thread(wander, seed, GetParam()).join();
+}
+
+// The same of chains longer than the limit, which are remembered as a whole, or not.
+class LongChainsTest : public testing::TestWithParam<Walk> {};
+INSTANTIATE_TEST_SUITE_P(Walks, LongChainsTest,
+                         testing::Values(Walk{false, 9, ChainWalker::kMost}, Walk{true, 20, ChainWalker::kMost},
+                                         Walk{false, 128, ChainWalker::kMost}, Walk{false, 20, 20}, Walk{true, 9, 31}));
+
+TEST_P(LongChainsTest, AreWhatAWalkFromScratchGives) { wander(1, GetParam()); }
+
+// Down and up again, a little most of the time, through as many frames as are remembered and more.
+thread_local int aim, steps;
+[[gnu::noinline]] void dive(int depth);
+[[gnu::noinline]] void dive_otherwise(int depth) {
+  dive(depth);
+  asm volatile("" : : : "memory");
+}
+[[gnu::noinline]] void dive(int depth) {
+  while (steps > 0 && aim >= depth && !testing::Test::HasFatalFailure()) {
+    if (aim > depth) {
+      ((*choose)() % 8 == 0 ? dive_otherwise : dive)(depth + 1);
+      continue;
+    }
+    look();
+    --steps;
+    const auto chance = (*choose)();
+    aim = chance % 64 == 0 ? static_cast<int>(chance / 64 % 1500) : aim + static_cast<int>(chance % 9) - 4;
+    aim = std::clamp(aim, 0, 1500);
+  }
+}
+TEST_P(LongChainsTest, InADeepRecursion) {
+  const auto memory = std::make_unique<Ours>(GetParam());
+  std::mt19937 random(1);
+  ours = memory.get();
+  choose = &random;
+  aim = 5;
+  steps = 20'000;
+  dive(0);
+  EXPECT_EQ(steps, 0);
+  if (GetParam().most == ChainWalker::kMost) {
+    EXPECT_GT(ours->recalled, 100u);
+  }
 }
 
 using Inner = void (*)();
