@@ -79,6 +79,12 @@ def test_page_answers_with_20_000_chains(chromium: Any, page_file: Path):
     page.locator("#found", has_text="match").wait_for()
     slowest = page.evaluate("""() => { let worst = 0; for (let i = 0; i < 20; i++) { const t = performance.now();
         choose(profile.seconds * i / 20, i % 2 ? 0 : null); worst = Math.max(worst, performance.now() - t); } return worst; }""")
+    page.uncheck("#resident")
+    page.evaluate("profile.totals.rss.fill(1e12)")
+    page.check("#resident")
+    assert page.evaluate("timeline.top") > 1e12
+    page.uncheck("#resident")
+    assert page.evaluate("timeline.top") < 1e11
     page.select_option("#grouping", "chain")
     assert page.locator("#legend li").count() > 5
     page.locator("#tabs button").last.click()

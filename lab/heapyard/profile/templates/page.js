@@ -27,6 +27,10 @@ document.getElementById("live").hidden = false;
 {
   const peak = profile.exact.find((e) => e.kind === "peak"), end = profile.exact.find((e) => e.kind === "end");
   state.instant = peak ? peak.time : profile.seconds;
+  const most = (values) => values.reduce((a, b) => Math.max(a, b), 0);
+  const resident = document.getElementById("resident");
+  resident.checked = timeline.resident = most(profile.totals.rss) < 4 * most(profile.totals.live);  // else bands are flat
+  resident.addEventListener("change", () => { timeline.resident = resident.checked; timeline.draw(); });
   timeline.regroup("function");
   timeline.listen();
   flame.listen();

@@ -54,6 +54,7 @@ function bandSeries(band, times) {
 const timeline = {
   canvas: document.getElementById("timeline"), tip: document.getElementById("tip"),
   from: 0, to: profile.seconds || 1, bands: [], grouping: "function",
+  resident: true,  // is shown, and the axis reaches as far
 
   // Totals by column: last value, least, most, resident.
   totalsOver(times) {
@@ -88,7 +89,7 @@ const timeline = {
       if (c >= 0 && c < columns && e.kind === "peak") this.totals.high[c] = Math.max(this.totals.high[c], e.total);
     }
     this.series = this.bands.map((band) => bandSeries(band, this.times));
-    this.top = Math.max(1, ...this.totals.high, ...this.totals.rss) * 1.05;
+    this.top = Math.max(1, ...this.totals.high, ...(this.resident ? this.totals.rss : [])) * 1.05;
   },
   column(time) { return Math.min(this.times.length - 1, Math.ceil((time - this.from) / (this.to - this.from) * this.times.length) - 1); },
   timeAt(x) { return Math.min(this.to, Math.max(this.from, this.from + (x - LEFT) / (this.width - LEFT) * (this.to - this.from))); },
@@ -138,7 +139,7 @@ const timeline = {
     pen.strokeStyle = css("--soft");
     pen.setLineDash([4, 3]);
     pen.beginPath();
-    for (let c = 0; c < times.length; c++) pen.lineTo(LEFT + c + 0.5, this.y(this.totals.rss[c]));
+    for (let c = 0; this.resident && c < times.length; c++) pen.lineTo(LEFT + c + 0.5, this.y(this.totals.rss[c]));
     pen.stroke();
     pen.setLineDash([]);
     pen.fillStyle = css("--soft");
