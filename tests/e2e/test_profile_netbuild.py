@@ -23,15 +23,15 @@ def test_the_two_main_contributors_of_netbuild(tmp_path: Path):
     rows = np.array([row for row in csv.reader(text.splitlines()[1:])], float)
     seconds, given, rest = rows[:, 0], rows[:, 3], rows[:, 4:].sum(axis=1)
     peak = at_instant(trace, "peak").time
-    # The input: made at the beginning, there to the end.
+    # The input: made before the first net, there after the last one. Told by order: a process may wait at any place.
     there = given > 0.99 * given.max()
     first, last = np.flatnonzero(there)[[0, -1]]
-    assert seconds[first] < 0.25 * peak and seconds[last] > 0.95 * trace.duration and there[first : last + 1].all()
-    # Forming of nets: nothing until the scanline begins, then a straight line up to the peak, and gone before the input.
+    assert there[first : last + 1].all() and seconds[first] < peak < seconds[last]
+    # Forming of nets: nothing until the scanline begins, then all the way up to the peak, and gone before the input.
     grows = (rest > 0.05 * rest.max()) & (seconds <= peak)
     assert seconds[np.flatnonzero(grows)[0]] > seconds[first]
-    assert np.corrcoef(seconds[grows], rest[grows])[0, 1] ** 2 > 0.95
-    assert rest[last] < 0.05 * rest.max() and rest.max() > 0.5 * given.max()
+    assert (np.diff(rest[grows]) >= -0.05 * rest.max()).all() and np.count_nonzero(np.diff(rest[grows])) > 10
+    assert rest[first] < 0.05 * rest.max() and rest[last] < 0.05 * rest.max() and rest.max() > 0.5 * given.max()
     # The report's netbuild: just under 100 million events in 16 kB, 20 call chains.
     assert trace.path.stat().st_size < 64 << 10
     assert trace.end["events"] < 0.02 * 2 * 400_000 * 10
