@@ -19,7 +19,7 @@ from heapyard.catalog.own_heaps import samples_itself
 from heapyard.profile.chains import Naming, half_width, owners
 from heapyard.profile.page_data import page_data
 from heapyard.profile.symbols import frames_of
-from heapyard.profile.trace import load_trace
+from heapyard.profile.trace import Trace, load_trace
 from heapyard.execute.collector import Collector, Plan
 
 EXACT = [a for a in installed_allocators() if a.name in ("jemalloc", "mimalloc", "tcmalloc", "bfm", "scalloc")]
@@ -57,9 +57,25 @@ def test_exact_of_chains_longer_than_the_limit(tmp_path: Path, depth: int):
     run = traced(tmp_path, program("truth"), tmp_path / "truth", 4, 40_000, 2, mode="exact", never_step=True, depth=depth)
     trace, told = only(run), truth_of(tmp_path / "truth")
     assert trace.chains[:, 1].sum() >= trace.end["chains_cut"] > 1000
+    assert trace.end["chains_torn"] == 0  # what the loader allocates before main has a root too
     seen = Seen(trace)
     for mark in (s for s in trace.snapshots if s.kind == "mark"):
         assert seen.owned(mark) == told[mark.name]
+    # What is missing stands in its place, so that inner functions are not taken for roots.
+    naming = Naming(trace, frames_of(trace))
+    for node, cut, *_ in trace.chains.tolist():
+        nodes = nodes_of(trace, node)
+        assert (naming.frames(nodes[-1])[-1].function == "[outer frames, beyond --depth]") == bool(cut)
+        assert len(nodes) == depth + 1 if cut else len(nodes) <= depth
+
+
+def nodes_of(trace: Trace, node: int) -> list[int]:
+    """From the node outwards, without the root."""
+    found = []
+    while node != 0:
+        found.append(node)
+        node = int(trace.parent[node])
+    return found
 
 
 LARGE = [(4 << 20) - 2, (4 << 20) - 1, 5 << 20, (64 << 20) - 1, 64 << 20, (100 << 20) + 1]

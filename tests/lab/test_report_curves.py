@@ -18,7 +18,7 @@ from heapyard.model.analysis import Analysis, CurvePoint, Curves, Interval
 from heapyard.model.figure import Figure
 from heapyard.model.metrics import METRICS
 from heapyard.model.record import Record
-from heapyard.report.curve_axes import ASIDE, levels_axis, oversubscribed_from, reach
+from heapyard.report.curve_axes import ASIDE, levels_axis, levels_shown, oversubscribed_from, reach
 from heapyard.report.curve_tables import curve_table, curve_tables, heading, widest
 from heapyard.report.curve_units import Readable, readable
 from heapyard.report.edge_names import GAP, edge_places
@@ -173,6 +173,11 @@ def test_levels_stand_to_scale_or_side_by_side() -> None:
         assert gaps == pytest.approx([gaps[0]] * len(gaps)) and gaps[0] > 0
     assert list(named) == ["small", "large", "huge"], "in the study's order"
     assert levels_axis(made({"a": {"0": 1.0, "5": 1.0}}, log_x=True), 1, 400).places, "nought has no logarithm"
+
+
+def test_levels_read_as_people_write_numbers() -> None:
+    curves = made({"a": {level: 1.0 for level in ("0.25", "64", "1024", "1600000", "1e15")}})
+    assert levels_shown(curves) == ["0.25", "64", "1,024", "1,600,000", "1e+15"]
 
 
 @given(st.lists(st.integers(0, 4096), min_size=1, max_size=12, unique=True), st.integers(1, 14), st.booleans())

@@ -17,7 +17,8 @@ struct Module {
 
 class Modules {
  public:
-  static constexpr std::uint32_t kNone = 0;  // module 0: code of no file; the offset is the address
+  // Module 0: code of no file; the offset is the address, or says why the frames further out are missing (ChainEnd).
+  static constexpr std::uint32_t kNone = 0;
 
   Modules() { all_.push_back({0, 0, 0, "", "", false}); }
 

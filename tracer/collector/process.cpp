@@ -415,6 +415,8 @@ void Process::chain(RingAccount& ring, const std::uint64_t* words) {
   if (told > ring.nodes.size() || told + count > kFrames) return;  // the program has written over its ring
   ring.nodes.resize(told);
   std::uint32_t node = told == 0 ? CallTree::kRoot : ring.nodes.back();
+  if (told == 0 && end != 0)
+    node = accounts_.tree.child(node, Modules::kNone, end);  // where it hangs, for it has no root
   for (std::uint32_t index = count; index-- > 0;) {
     std::uint64_t offset;
     const std::uint32_t in = modules_.locate(words[2 + index] - 1, offset);  // of the call, not of what follows it

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <cstdint>
 #include <cstring>
@@ -113,10 +114,11 @@ class UnwindTable {
   // none).
   static FrameRule find(std::uintptr_t pc, dl_find_object& object) {
     object.dlfo_link_map = nullptr;
-    FrameRule rule{FrameRule::kTorn, 0, 0};
-    if (_dl_find_object(reinterpret_cast<void*>(pc), &object) != 0 || object.dlfo_eh_frame == nullptr) return rule;
+    constexpr FrameRule torn{FrameRule::kTorn, 0, 0};
+    if (_dl_find_object(reinterpret_cast<void*>(pc), &object) != 0 || object.dlfo_eh_frame == nullptr) return torn;
     const std::uint8_t* fde = function_of(pc, static_cast<const std::uint8_t*>(object.dlfo_eh_frame));
-    return fde == nullptr ? rule : row(pc, fde);
+    const FrameRule rule = fde == nullptr ? torn : row(pc, fde);
+    return rule.kind == FrameRule::kTorn && is_loader(object) ? FrameRule{FrameRule::kEnd, 0, 0} : rule;
   }
 
  private:
@@ -131,6 +133,11 @@ class UnwindTable {
     std::int64_t fp_offset = 0;  // from the frame's beginning
     bool return_undefined = false, return_other = false;
   };
+
+  // All that the dynamic loader has without a table is its own start, which nobody called.
+  static bool is_loader(const dl_find_object& object) {
+    return reinterpret_cast<std::uintptr_t>(object.dlfo_map_start) == getauxval(AT_BASE);
+  }
 
   static const std::uint8_t* function_of(std::uintptr_t pc, const std::uint8_t* header) {
     const auto base = reinterpret_cast<std::uintptr_t>(header);

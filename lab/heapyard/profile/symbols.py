@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _RUST_CODES = {"$LT$": "<", "$GT$": ">", "$C$": ", ", "$RF$": "&", "$BP$": "*", "$LP$": "(", "$RP$": ")", "$SP$": "@"}
 _AT_ONCE = 4096  # addresses of one call
+# Offsets in module 0 that are no addresses: what stands for the outermost frames where a chain ends before main.
+_MISSING = {1: "[outer frames, beyond --depth]", 2: "[outer frames, no unwind tables]"}
 _LINE = re.compile(r"^(?:0x[0-9a-f]+: )?(?P<inlined> \(inlined by\) )?(?P<function>.*?) at (?P<file>.*?):(?P<line>\d+)(?::\d+)?$")
 
 
@@ -74,6 +76,8 @@ def symbols_to_store(trace: Trace) -> dict[str, dict[str, list[tuple[str, str, i
 
 
 def _unnamed(module: Module, offset: int) -> Frame:
+    if not module.path and offset in _MISSING:
+        return Frame(_MISSING[offset], "", 0, "")
     name = Path(module.path).name if module.path else "code of no file"
     return Frame(f"{name}+{offset:#x}", "", 0, module.path)
 

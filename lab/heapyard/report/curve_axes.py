@@ -14,6 +14,7 @@ from .figure_parts import NARROW, Spec
 SPREAD = 50.0  # a response that spans more than this factor is drawn on a log scale
 WILD = 1.5  # an interval above this multiple of the greatest mean is cut off: it would flatten every curve
 ASIDE = 2.4  # pixels between the bars of two treatments at one level, where there is room
+_MOST_DIGITS = 1e12  # from here on a level is shown as a power of ten
 MARGIN = 12  # pixels between the outermost levels and the edges
 
 
@@ -124,8 +125,12 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def levels_shown(curves: Curves) -> list[str]:
-    """Levels as people read them: `1,024`."""
-    return [f"{float(level):,.6g}" if is_number(level) else level for level in curves.levels]
+    """Levels as people read them: `1,024`, `1,600,000`."""
+    return [_with_commas(float(level)) if is_number(level) else level for level in curves.levels]
+
+
+def _with_commas(value: float) -> str:
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < _MOST_DIGITS else f"{value:,.6g}"
 
 
 def oversubscribed_from(curves: Curves) -> str | None:

@@ -72,6 +72,7 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
         trial_metrics=metrics,
         settings=record.experiment.settings,
         counted=sum(t.counted for t in record.trials),
+        compared="treatment" if any(t.levels for t in record.experiment.treatments) else "allocator",
         program_index={name: i for i, name in enumerate(data["programs"])},
         treatment_index={name: i for i, name in enumerate(data["treatments"])},
     )
