@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import curve_fit
@@ -37,6 +37,7 @@ def test_what_does_not_grow_is_seldom_given_a_law() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(list(FORMS)[1:]), st.integers(0, 2**32 - 1), st.floats(1e-9, 1e9))
+@example("log", 8, 1.0)
 def test_the_fit_is_that_of_scipy(form: str, seed: int, unit: float) -> None:
     """Least squares of logs by another optimiser, in any unit."""
     f = FORMS[form](SIZES)
@@ -48,9 +49,10 @@ def test_the_fit_is_that_of_scipy(form: str, seed: int, unit: float) -> None:
         return np.log(a + b * x)
 
     (a, b), covariance = curve_fit(logs, f, np.log(y / unit), p0=(1, 3), xtol=1e-14, ftol=1e-14)
-    assert (law.a / unit, law.b / unit * FORMS[form](SIZES).max()) == pytest.approx((a, b), rel=1e-5)
+    errors = np.sqrt(np.diag(covariance))  # a may be near 0: what matters is what it is known to
+    assert np.abs(np.array([law.a / unit, law.b / unit * FORMS[form](SIZES).max()]) - (a, b)).max() < 1e-4 * errors.max()
     np.testing.assert_allclose(np.sqrt(np.diag(law.covariance)) / unit * [1, FORMS[form](SIZES).max()],
-                               np.sqrt(np.diag(covariance)), rtol=1e-3)
+                               errors, rtol=1e-3)
     rss = float(((np.log(y / unit) - logs(f, a, b)) ** 2).sum())
     aicc = 9 * math.log(rss / 9) + 2 * 3 + 2 * 3 * 4 / (9 - 3 - 1)
     assert law.aicc == pytest.approx(aicc, abs=1e-6) and law.df == 7
