@@ -102,6 +102,18 @@ def test_every_truncation_is_an_answer_or_a_complaint(tmp_path: Path, shared: Pa
         _ask_everything(path)
 
 
+@pytest.mark.parametrize("missing", [0, 16])  # where the strings are, and the symbols
+def test_a_missing_table_is_said_so(tmp_path: Path, shared: Path, missing: int) -> None:
+    content = bytearray(shared.read_bytes())
+    tags = [tag.to_bytes(8, "little") for tag in (5, 6, 10)]  # strings, symbols, length of the strings, as linkers order them
+    [at] = [at for at in range(0, len(content), 8) if [bytes(content[at + i : at + i + 8]) for i in (0, 16, 32)] == tags]
+    content[at + missing] = 77
+    path = tmp_path / "damaged"
+    path.write_bytes(content)
+    with pytest.raises(NotElfError, match="a table is missing"):
+        exported(path, ["malloc_like"])
+
+
 @settings(max_examples=300, deadline=None)
 @given(damage=strategies.dictionaries(strategies.integers(16, 4096), strategies.integers(0, 255), min_size=1))
 def test_every_damage_is_an_answer_or_a_complaint(shared: Path, damage: dict[int, int]) -> None:

@@ -148,6 +148,12 @@ class _Image:
                 return offset + address - start
         raise NotElfError("is a damaged ELF file: a table lies outside its segments")
 
+    def _table(self, tag: int) -> int:
+        """Where the file has a table that its dynamic section names."""
+        if tag not in self.dynamic:
+            raise NotElfError("is a damaged ELF file: a table is missing")
+        return self._offset(self.dynamic[tag])
+
     def _text(self, at: int) -> bytes:
         end = self._map.find(b"\0", at) if at < len(self._map) else -1
         if end < 0:
@@ -156,7 +162,7 @@ class _Image:
 
     def string(self, index: int) -> str:
         """An entry of the dynamic string table."""
-        return self._text(self._offset(self.dynamic[_DT_STRTAB]) + index).decode(errors="replace")
+        return self._text(self._table(_DT_STRTAB) + index).decode(errors="replace")
 
     def interpreter(self) -> str:
         for kind, offset, _, _ in self._segments:
@@ -185,7 +191,7 @@ class _Image:
         return any(self._is_definition(index, name) for index in candidates)
 
     def _gnu_chain(self, name: bytes) -> Iterator[int]:
-        table = self._offset(self.dynamic[_DT_GNU_HASH])
+        table = self._table(_DT_GNU_HASH)
         buckets, first, bloom, _ = self._unpack("4I", table)
         hashed = 5381
         for byte in name:
@@ -201,7 +207,7 @@ class _Image:
             index += 1
 
     def _sysv_chain(self, name: bytes) -> Iterator[int]:
-        table = self._offset(self.dynamic[_DT_HASH])
+        table = self._table(_DT_HASH)
         buckets, chains = self._unpack("2I", table)
         hashed = 0
         for byte in name:
@@ -216,9 +222,9 @@ class _Image:
             (index,) = self._unpack("I", table + 8 + 4 * (buckets + index))
 
     def _is_definition(self, index: int, name: bytes) -> bool:
-        table = self._offset(self.dynamic[_DT_SYMTAB])
+        table = self._table(_DT_SYMTAB)
         if self.bits == 64:
             text, _, _, section = self._unpack("IBBH", table + 24 * index)
         else:
             text, _, _, _, _, section = self._unpack("3IBBH", table + 16 * index)
-        return section != 0 and self._text(self._offset(self.dynamic[_DT_STRTAB]) + text) == name
+        return section != 0 and self._text(self._table(_DT_STRTAB) + text) == name
