@@ -39,6 +39,12 @@ std::atomic<bool> stop{false};
   return block;
 }
 
+[[gnu::noinline]] void* kept_at_start(std::size_t size) {
+  void* block = std::malloc(size);
+  asm volatile("# 3" : : "r"(block) : "memory");  // no tail call, and no function like another
+  return block;
+}
+
 // Allocates and frees without end, from a few chains, so that something is always on its way to the collector.
 void churn() {
   std::vector<void*> held(4096, nullptr);
@@ -51,6 +57,7 @@ void churn() {
 }
 
 int spin() {
+  kept_at_start(4'000'000);  // what whoever kills it can rely on, however little the threads have run
   std::vector<std::thread> threads;
   for (int index = 0; index < 3; ++index) threads.emplace_back(churn);
   std::puts("spinning");
