@@ -215,11 +215,16 @@ def test_what_cannot_be_attached_to(tmp_path: Path):
         collector.stop()
 
 
+def keeping_in(folder: Path) -> dict[str, str]:
+    """An environment in which profiles are kept there, and not among the user's own."""
+    return {**os.environ, "HEAPYARD_RESULTS": str(folder / "kept")}
+
+
 def test_a_killed_heapyard_lets_go_too(tmp_path: Path):
     adopt_orphans()  # as the lab does: its collector becomes ours, to be reaped by us
     with serving() as server:
         command = [sys.executable, "-m", "heapyard", "profile", "--attach", str(server.process.pid)]
-        asked = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        asked = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=keeping_in(tmp_path))
         for _ in range(600):  # until it is attached
             if "libheapyard_tracer" in Path(f"/proc/{server.process.pid}/maps").read_text():
                 break
@@ -239,7 +244,8 @@ def test_a_killed_heapyard_lets_go_too(tmp_path: Path):
 def test_as_a_user_would(tmp_path: Path):
     with serving() as server:
         done = subprocess.run([sys.executable, "-m", "heapyard", "profile", "--attach", str(server.process.pid), "--for", "1s",
-                               "-o", str(tmp_path / "it.hytrace")], capture_output=True, text=True, timeout=120)
+                               "-o", str(tmp_path / "it.hytrace")], capture_output=True, text=True, timeout=120,
+                              env=keeping_in(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "Attached while it ran" in done.stdout and "churn" in done.stdout
     assert "page: " in done.stderr and (tmp_path / "it.hytrace").exists()
