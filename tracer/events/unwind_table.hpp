@@ -117,8 +117,8 @@ class UnwindTable {
     constexpr FrameRule torn{FrameRule::kTorn, 0, 0};
     if (_dl_find_object(reinterpret_cast<void*>(pc), &object) != 0 || object.dlfo_eh_frame == nullptr) return torn;
     const std::uint8_t* fde = function_of(pc, static_cast<const std::uint8_t*>(object.dlfo_eh_frame));
-    const FrameRule rule = fde == nullptr ? torn : row(pc, fde);
-    return rule.kind == FrameRule::kTorn && is_loader(object) ? FrameRule{FrameRule::kEnd, 0, 0} : rule;
+    const FrameRule outside = is_loader(object) ? FrameRule{FrameRule::kEnd, 0, 0} : torn;
+    return fde == nullptr ? outside : row(pc, fde, outside);
   }
 
  private:
@@ -134,7 +134,7 @@ class UnwindTable {
     bool return_undefined = false, return_other = false;
   };
 
-  // All that the dynamic loader has without a table is its own start, which nobody called.
+  // The dynamic loader's code of no table is its own start, which nobody called.
   static bool is_loader(const dl_find_object& object) {
     return reinterpret_cast<std::uintptr_t>(object.dlfo_map_start) == getauxval(AT_BASE);
   }
@@ -166,7 +166,8 @@ class UnwindTable {
     return header + offset;
   }
 
-  static FrameRule row(std::uintptr_t pc, const std::uint8_t* fde) {
+  // `outside`: what holds if the function of `fde` ends before pc.
+  static FrameRule row(std::uintptr_t pc, const std::uint8_t* fde, FrameRule outside) {
     constexpr FrameRule torn{FrameRule::kTorn, 0, 0};
     std::uint32_t length, cie_distance;
     std::memcpy(&length, fde, 4);
@@ -217,7 +218,7 @@ class UnwindTable {
     TableReader function(fde + 8, fde + 4 + length);
     const std::uintptr_t begin = function.pointer(code_encoding);
     const std::uintptr_t size = function.pointer(code_encoding & 0x0f);
-    if (pc < begin || pc >= begin + size) return torn;
+    if (pc < begin || pc >= begin + size) return outside;
     if (signal) return {FrameRule::kSignal, 0, 0};
     if (*augmentation == 'z') {
       const std::uint64_t bytes = function.uleb();

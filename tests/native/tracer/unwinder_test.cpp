@@ -2,7 +2,9 @@
 #include "tracer/events/unwinder.hpp"
 
 #include <gtest/gtest.h>
+#include <link.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <unwind.h>
 
 #include <algorithm>
@@ -13,6 +15,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);  // of the C++ run-time library
 
 namespace {
 
@@ -135,6 +139,28 @@ TEST(Unwinder, StopsInCodeWithoutTables) {
   const Registers nowhere{0x1000, reinterpret_cast<std::uintptr_t>(stack), 0xdeadbeef0};
   EXPECT_EQ(heapyard::tracer::walk(rules, nowhere, 0, frames, 8, count, [](const dl_find_object&) {}), ChainEnd::kTorn);
   EXPECT_EQ(count, 1u);
+}
+
+// Nobody called the loader's start; what else it has no usable row for was called, so that a chain through it is torn.
+TEST(UnwindTable, TheLoadersStartIsAnEndAndNothingElseOfIt) {
+  const std::uintptr_t base = getauxval(AT_BASE);
+  ASSERT_NE(base, 0u);
+  dl_find_object object;
+  const std::uintptr_t start = base + reinterpret_cast<const ElfW(Ehdr)*>(base)->e_entry;
+  EXPECT_EQ(UnwindTable::find(start, object).kind, FrameRule::kEnd);
+  const auto end = reinterpret_cast<std::uintptr_t>(object.dlfo_map_end);
+  unsigned covered = 0, ends = 0, torn = 0;
+  for (std::uintptr_t pc = base; pc < end; pc += 3) {
+    void* bases[3];
+    if (_Unwind_Find_FDE(reinterpret_cast<void*>(pc), bases) == nullptr) continue;
+    const FrameRule::Kind kind = UnwindTable::find(pc, object).kind;
+    ++covered;
+    ends += kind == FrameRule::kEnd;
+    torn += kind == FrameRule::kTorn;
+  }
+  EXPECT_GT(covered, 10'000u);
+  EXPECT_EQ(ends, 0u);
+  EXPECT_GT(torn, 0u);  // the resolver's rows, which count from another register
 }
 
 // More addresses than it keeps, near each other and far apart, in any order.
