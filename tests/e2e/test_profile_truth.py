@@ -184,7 +184,8 @@ def test_bands_cover(sampled):
     large = blocks > 80  # of 1 KiB on average but for a few that are always sampled: 10 samples and more
     assert large.sum() > 500
     covered = (np.abs(estimate - truth) <= np.vectorize(half_width)(estimate, deviation))[large].mean()
-    assert 0.92 <= covered <= 0.98
+    noise = 3 * (0.05 * 0.95 / large.sum()) ** 0.5  # every run of this test draws samples of its own
+    assert 0.92 - noise <= covered <= 0.98 + noise
 
 
 def test_steps_down_when_it_cannot_keep_up(tmp_path: Path):
