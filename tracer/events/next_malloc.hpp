@@ -62,4 +62,8 @@ extern EarlyBlocks early_blocks;
 // Now rather than at the first call.
 void find_next_malloc();
 
+// Of the malloc that serves, found by then: its blocks lie this far apart at least, as a power of two. 32 bytes if it
+// is the GNU C library's, whose chunks have no less (malloc.c, MINSIZE); else 16. O(loaded objects).
+unsigned log2_between_blocks();
+
 }  // namespace heapyard::tracer

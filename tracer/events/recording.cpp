@@ -219,7 +219,7 @@ void stop() {
   }
   free_filter.store(exact ? every_free : process.session.filter(), std::memory_order_relaxed);
   if (process.session.header().mode.load() == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
-  if (!process.numbers.prepare() || (exact && !process.tags.prepare())) {
+  if (!process.numbers.prepare() || (exact && !process.tags.prepare(log2_between_blocks()))) {
     process.session.header().lost.set_full.fetch_add(1);
     stop();
   }

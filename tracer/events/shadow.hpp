@@ -19,45 +19,48 @@
 
 namespace heapyard::tracer {
 
-// A word for every kStep bytes.
-template <std::size_t kStep>
+// A word for every step, of as many bytes as prepare() is told.
 class Shadow {
  public:
-  // False: there is no address space.
-  bool prepare() {
+  static constexpr unsigned kLeastLog2 = 4;
+
+  // The first time says of how many bytes a step is: 1 << log2_step, at least 1 << kLeastLog2. False: there is no
+  // address space.
+  bool prepare(unsigned log2_step) {
     if (regions_ != nullptr) return true;
+    log2_step_ = log2_step;
     void* memory = map(kRegions * sizeof *regions_);
     regions_ = static_cast<std::atomic<Region*>*>(memory);
-    spare_ = static_cast<Region*>(map(sizeof(Region)));
+    spare_ = static_cast<Region*>(map(region_bytes()));
     return memory != nullptr;
   }
 
   // The word of the step at `address` or after it, by `kUp` steps at most, if there is memory for it; else null.
   [[gnu::always_inline]] std::uint64_t* at(std::uintptr_t address, std::uintptr_t up = 0) const {
     Region* region = entry_of(address).load(std::memory_order_acquire);
-    const std::size_t place = ((address & (kRegion - 1)) + up) / kStep;
-    return region != nullptr && region->has[place / kPiece] ? &region->words[place] : nullptr;
+    const std::size_t place = place_of(address, up);
+    return region != nullptr && region->has[place / kPiece] ? region->words() + place : nullptr;
   }
   // The same, but makes memory. `in_use` grows by its bytes. Null: there is none.
   [[gnu::noinline, gnu::cold]] std::uint64_t* make(std::uintptr_t address, std::uintptr_t up,
                                                    std::atomic<std::uint64_t>& in_use) {
     Region* region = entry_of(address).load(std::memory_order_acquire);
     if (region == nullptr && (region = put_region(entry_of(address))) == nullptr) return nullptr;
-    const std::size_t place = ((address & (kRegion - 1)) + up) / kStep, piece = place / kPiece;
+    const std::size_t place = place_of(address, up), piece = place / kPiece;
     if (!region->has[piece]) {
       constexpr std::size_t kBytes = kPiece * sizeof(std::uint64_t);
-      madvise(&region->words[piece * kPiece], kBytes, MADV_POPULATE_WRITE);  // Linux 5.14; before it, page by page
+      madvise(region->words() + piece * kPiece, kBytes, MADV_POPULATE_WRITE);  // Linux 5.14; before it, page by page
       in_use.fetch_add(kBytes, std::memory_order_relaxed);
       region->has[piece] = true;
     }
-    return &region->words[place];
+    return region->words() + place;
   }
 
   // All words are 0 again. O(regions there may be). While nobody uses them.
   void clear() {
     for (std::size_t index = 0; index < kRegions; ++index) {
       if (Region* region = regions_[index].load(std::memory_order_relaxed))
-        madvise(region, sizeof *region, MADV_DONTNEED);
+        madvise(region, region_bytes(), MADV_DONTNEED);
     }
   }
 
@@ -67,22 +70,30 @@ class Shadow {
   static constexpr std::size_t kRegions = std::size_t{1} << (47 - kRegionShift);
   static constexpr std::size_t kPiece = 8 * kPage / sizeof(std::uint64_t);
 
-  struct Region {
-    static constexpr std::size_t kWords = kRegion / kStep + kPiece;  // with steps that begin behind the region
-    std::uint64_t words[kWords];
-    bool has[kWords / kPiece];
+  // Its words lie behind it.
+  struct alignas(kPage) Region {
+    bool has[kPage];
+    std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   };
+  static_assert((kRegion >> kLeastLog2) / kPiece + 1 <= kPage);
+
+  std::size_t region_bytes() const {
+    return sizeof(Region) + ((kRegion >> log2_step_) + kPiece) * 8;  // with steps that begin behind the region
+  }
+  [[gnu::always_inline]] std::size_t place_of(std::uintptr_t address, std::uintptr_t up) const {
+    return ((address & (kRegion - 1)) + up) >> log2_step_;
+  }
 
   std::atomic<Region*>& entry_of(std::uintptr_t address) const {
     return regions_[address >> kRegionShift & (kRegions - 1)];
   }
   Region* put_region(std::atomic<Region*>& entry) {
-    void* memory = map(sizeof(Region));
+    void* memory = map(region_bytes());
     if (memory == nullptr) memory = std::exchange(spare_, nullptr);  // what the program got last is worth it
-    if (memory == nullptr || madvise(memory, sizeof(Region), MADV_WIPEONFORK) != 0) return nullptr;
+    if (memory == nullptr || madvise(memory, region_bytes(), MADV_WIPEONFORK) != 0) return nullptr;
     Region* other = nullptr;
     if (entry.compare_exchange_strong(other, static_cast<Region*>(memory))) return static_cast<Region*>(memory);
-    munmap(memory, sizeof(Region));
+    munmap(memory, region_bytes());
     return other;
   }
   static void* map(std::size_t bytes) {
@@ -91,6 +102,7 @@ class Shadow {
   }
 
   std::atomic<Region*>* regions_ = nullptr;
+  unsigned log2_step_ = 0;
   Region* spare_ = nullptr;  // for when there is no address space left
 };
 

@@ -26,7 +26,7 @@ constexpr std::uintptr_t kHeap = 0x7f00'1234'0000;  // nothing lies there: only 
 
 class BlockTagsTest : public testing::Test {
  protected:
-  BlockTagsTest() { EXPECT_TRUE(tags_.prepare()); }
+  explicit BlockTagsTest(unsigned log2_apart = 4) { EXPECT_TRUE(tags_.prepare(log2_apart)); }
   std::uint64_t* place(std::uintptr_t block, std::size_t size) {
     std::uint64_t* word = tags_.place_at_once(block, size);
     return word != nullptr ? word : tags_.place(block, size, in_use_);
@@ -40,8 +40,15 @@ bool operator==(const Owned& one, const Owned& other) {
   return one.owner.word == other.owner.word && one.size == other.size;
 }
 
+// Of a malloc whose blocks are aligned to 16 bytes and lie as far apart at least; or 16 apart, and some 8.
+class BlockTagsApartTest : public BlockTagsTest, public testing::WithParamInterface<unsigned> {
+ protected:
+  BlockTagsApartTest() : BlockTagsTest(GetParam()) {}
+};
+INSTANTIATE_TEST_SUITE_P(Apart, BlockTagsApartTest, testing::Values(4u, 5u));
+
 // Blocks of all sizes side by side, over the borders of regions too, in every alignment that a malloc has.
-TEST_F(BlockTagsTest, AreAMapOfBlocks) {
+TEST_P(BlockTagsApartTest, AreAMapOfBlocks) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937_64 random(seed);
     const std::uintptr_t begin = kHeap + (std::uintptr_t{seed} << 32) + 0xff'0000;  // a region ends 64 KiB further on
@@ -62,13 +69,14 @@ TEST_F(BlockTagsTest, AreAMapOfBlocks) {
     };
     unsigned puts = 0;
     for (int turn = 0; turn < 40'000; ++turn) {
-      const std::uintptr_t alignment = random() % 4 == 0 ? 8 : 16;
+      const std::uintptr_t alignment = GetParam() == 4 && random() % 4 == 0 ? 8 : 16;
+      const std::size_t apart = alignment == 8 ? 8 : std::size_t{1} << GetParam();
       const std::uintptr_t at = begin + random() % 0x40'0000 / alignment * alignment;
       const auto next = live.lower_bound(at);
       const auto before = next == live.begin() ? live.end() : std::prev(next);
       if (random() % 2 == 0) {
         const Owned owned{Owner::of(1 + random() % (Owner::kChains - 1), random() % Owner::kThreads), random_size()};
-        const std::size_t room = std::max<std::size_t>(owned.size, alignment);
+        const std::size_t room = std::max<std::size_t>(owned.size, apart);
         if ((next != live.end() && at + room > next->first) ||
             (before != live.end() && before->first + before->second.first > at))
           continue;
@@ -79,7 +87,7 @@ TEST_F(BlockTagsTest, AreAMapOfBlocks) {
         ASSERT_TRUE(tags_.take(next->first) == next->second.second) << std::hex << next->first;
         ASSERT_FALSE(tags_.take(next->first).owner);
         live.erase(next);
-      } else {
+      } else if (before == live.end() || before->first + before->second.first <= at) {
         ASSERT_FALSE(tags_.take(at).owner);
       }
     }
