@@ -85,33 +85,37 @@ class ChainWalker {
     return {hash_within_limit(longer), longer ? ChainEnd::kCut : end};
   }
 
-  // The number of the chain of callers from `at` on, if `memo` knows it; else 0. O(frames).
-  [[gnu::always_inline]] std::uint32_t recall(const ChainMemo& memo, const Registers& at, std::uint64_t seed) const {
+  // The number of the chain of callers from `at` on, if `memo`, which expected it in `set`, knows it; else 0.
+  // O(frames).
+  [[gnu::always_inline]] std::uint32_t recall(const ChainMemo& memo, const Registers& at, const ChainMemo::Set* set,
+                                              std::uint64_t seed) const {
     if (seed_ != seed) return 0;
     return memo.recall(
-        at, [this](std::uint32_t level) { return level <= count_ ? frames_[level].identity : 0; },
+        at, set, [this](std::uint32_t level) { return level <= count_ ? frames_[level].identity : 0; },
         [this](std::uint32_t level, std::uint32_t beyond) {
           return first_difference(&frames_[level], beyond) == nullptr;
         });
   }
 
   // So that the chain just walked, of this seed, is known by where it began, by this number; not if it ended in code
-  // without tables, or leads through a signal. O(1).
-  void remember_in(ChainMemo& memo, std::uint64_t seed, std::uint32_t number) const {
+  // without tables, or leads through a signal. `end`: as ChainMemo::expect(). O(1).
+  void remember_in(ChainMemo& memo, std::uintptr_t end, std::uint64_t seed, std::uint32_t number) const {
     if (seed_ != seed || end_ != ChainEnd::kWhole || count_ == 0) return;
     const Frame& innermost = frames_[count_];
     const Registers& at = innermost.at;
-    ChainMemo::Words words(at);
-    const Check* check = &checks_[innermost.checks];
-    for (unsigned count = 0; count < ChainMemo::kChecks && check != checks_ && words.put(count, *check, at.sp); ++count)
-      --check;
-    const Frame* outer = &innermost;  // from there on the walker's own words are enough
-    while (outer != frames_ && outer[-1].checks >= check - checks_) --outer;
-    std::uintptr_t callers[ChainMemo::kHints] = {};
-    for (unsigned index = 0; index < ChainMemo::kHints && index + 1 < count_; ++index)
-      callers[index] = frames_[count_ - 1 - index].at.sp - 8;
-    memo.remember(at, innermost.by_fp, words, static_cast<std::uint32_t>(outer - frames_), beyond(count_),
-                  outer->identity, callers, number);
+    ChainMemo::Entry& entry = memo.entry_for(at, end, [&](unsigned nearest) -> const Registers& {
+      return frames_[count_ > nearest ? count_ - nearest : 1].at;
+    });
+    const unsigned words = entry.put(at, &checks_[innermost.checks], std::min(innermost.checks, ChainMemo::kChecks));
+    // From there on the walker's own words are enough: a frame has one at least, but for the outermost.
+    const unsigned left = innermost.checks - words;
+    const Frame* outer = &frames_[count_ - std::min(count_, words)];
+    while (outer->checks < left) ++outer;
+    entry.key = ChainMemo::key_of(at, innermost.by_fp, outer->identity);
+    entry.by_fp = innermost.by_fp;
+    entry.level = static_cast<unsigned>(outer - frames_);
+    entry.beyond = beyond(count_);
+    entry.number = number;
   }
 
   // The chain just walked: its frames, innermost first.
@@ -163,12 +167,22 @@ class ChainWalker {
     return result;
   }
 
+  // From `check` on to the first one, which never holds.
+  [[gnu::always_inline]] static const Check* first_that_fails(const Check* check) {
+    for (;; check -= 4) {
+      if (!check[0].holds()) return check;
+      if (!check[-1].holds()) return check - 1;
+      if (!check[-2].holds()) return check - 2;
+      if (!check[-3].holds()) return check - 3;
+    }
+  }
+
   // The outermost frame that a comparison from `from` on can no longer reach, or null: all is as it was, as far out as
   // the frame of level `beyond`.
   const Frame* first_difference(const Frame* from, unsigned beyond) const {
     const Check* check = &checks_[from->checks];
     if (beyond == 0) [[likely]] {
-      while (check->holds()) --check;
+      check = first_that_fails(check);
       if (check == checks_) return nullptr;
     } else {
       if (beyond >= from - frames_) return nullptr;

@@ -24,8 +24,10 @@ struct FrameRule {
 
   static constexpr unsigned kBits = 28;
 
-  // Whether the rule fits: 19 bits of offset, 6 of slot.
-  bool fits() const { return offset % 8 == 0 && offset / 8 >= -(1 << 18) && offset / 8 < (1 << 18) && fp_slot < 64; }
+  // Whether the rule fits: 19 bits of offset, 6 of slot; and on the stack a frame lies outside of those it has called.
+  bool fits() const {
+    return offset % 8 == 0 && offset / 8 >= (kind == kStack ? 1 : -(1 << 18)) && offset / 8 < (1 << 18) && fp_slot < 64;
+  }
   std::uint32_t packed() const {
     return kind | fp_slot << 3 | (static_cast<std::uint32_t>(offset / 8) & 0x7ffffu) << 9;
   }

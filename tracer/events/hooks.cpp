@@ -110,44 +110,58 @@ constinit NextMalloc next{
     {first_aligned_alloc}, {first_posix_memalign}, {first_valloc}, {first_pvalloc}, {first_malloc_usable_size},
     {first_dlclose}};
 
-SLOW void* slow_malloc(size_t size) { return recorded(of(next.malloc)(size), size, FRAME); }
+SLOW void* slow_malloc(size_t size) {
+  return recorded(size, FRAME, [&] { return of(next.malloc)(size); });
+}
 SLOW void* slow_calloc(size_t count, size_t size) {
-  return recorded(of(next.calloc)(count, size), count * size, FRAME);
+  return recorded(count * size, FRAME, [&] { return of(next.calloc)(count, size); });
 }
 SLOW void* slow_memalign(size_t alignment, size_t size) {
-  return recorded(of(next.memalign)(alignment, size), size, FRAME);
+  return recorded(size, FRAME, [&] { return of(next.memalign)(alignment, size); });
 }
 SLOW void* slow_aligned_alloc(size_t alignment, size_t size) {
-  return recorded(of(next.aligned_alloc)(alignment, size), size, FRAME);
+  return recorded(size, FRAME, [&] { return of(next.aligned_alloc)(alignment, size); });
 }
 SLOW int slow_posix_memalign(void** result, size_t alignment, size_t size) {
-  const int error = of(next.posix_memalign)(result, alignment, size);
-  recorded(error == 0 ? *result : nullptr, size, FRAME);
+  int error = 0;
+  recorded(size, FRAME, [&]() -> void* {
+    error = of(next.posix_memalign)(result, alignment, size);
+    return error == 0 ? *result : nullptr;
+  });
   return error;
 }
-SLOW void* slow_valloc(size_t size) { return recorded(of(next.valloc)(size), size, FRAME); }
-SLOW void* slow_pvalloc(size_t size) { return recorded(of(next.pvalloc)(size), size, FRAME); }
+SLOW void* slow_valloc(size_t size) {
+  return recorded(size, FRAME, [&] { return of(next.valloc)(size); });
+}
+SLOW void* slow_pvalloc(size_t size) {
+  return recorded(size, FRAME, [&] { return of(next.pvalloc)(size); });
+}
 
 SLOW void slow_free(void* block) {
   if (early_blocks.owns(block)) return;
+  __builtin_prefetch(static_cast<char*>(block) - 8, 1);  // the next free needs it; it comes meanwhile
   record_free(block, FreeKind::kFree);
   of(next.free)(block);
 }
 
 SLOW void* slow_realloc(void* old, size_t size) {
   if (early_blocks.owns(old)) {
-    void* block = of(next.malloc)(size);
-    if (block == nullptr) return nullptr;
-    const size_t had = EarlyBlocks::size_of(old);
-    std::memcpy(block, old, had < size ? had : size);
-    return recorded(block, size, FRAME);
+    return recorded(size, FRAME, [&] {
+      void* block = of(next.malloc)(size);
+      const size_t had = EarlyBlocks::size_of(old);
+      if (block != nullptr) std::memcpy(block, old, had < size ? had : size);
+      return block;
+    });
   }
   const bool told = old != nullptr && watched(old) && record_free(old, FreeKind::kMove);
+  const ChainMemo::Set* set = expected_chain(FRAME);
   void* block = of(next.realloc)(old, size);
   // realloc(p, 0) has freed p; any other null has left it alone.
   if (block == nullptr && told && size != 0) record_stay(old);
-  if (is_due(size)) return recorded(block, size, FRAME);
-  count_down(size);
+  if (is_due(size))
+    record_allocation(block, size, FRAME, set);
+  else
+    count_down(size);
   return block;
 }
 

@@ -65,19 +65,20 @@ class Next {
 }  // namespace
 
 // Each ends in a jump, to the next function or to its slow twin (hooks.cpp).
-#define ALLOCATES(number, head, tail, name, type, size, parameters, ...)                  \
-  static constinit Next next_##number(name);                                              \
-  [[gnu::noinline]] static void* slow_##number parameters tail {                          \
-    return recorded(Next::function<type>(next_##number.get())(__VA_ARGS__), size, FRAME); \
-  }                                                                                       \
-  EXPORTED void* head parameters tail {                                                   \
-    const std::uintptr_t word = next_##number.get();                                      \
-    if (Next::own(word)) {                                                                \
-      if (is_due(size)) [[unlikely]]                                                      \
-        return slow_##number(__VA_ARGS__);                                                \
-      count_down(size);                                                                   \
-    }                                                                                     \
-    return Next::function<type>(word)(__VA_ARGS__);                                       \
+#define ALLOCATES(number, head, tail, name, type, size, parameters, ...)                          \
+  static constinit Next next_##number(name);                                                      \
+  [[gnu::noinline]] static void* slow_##number parameters tail {                                  \
+    const auto allocate = [&] { return Next::function<type>(next_##number.get())(__VA_ARGS__); }; \
+    return recorded(size, FRAME, allocate);                                                       \
+  }                                                                                               \
+  EXPORTED void* head parameters tail {                                                           \
+    const std::uintptr_t word = next_##number.get();                                              \
+    if (Next::own(word)) {                                                                        \
+      if (is_due(size)) [[unlikely]]                                                              \
+        return slow_##number(__VA_ARGS__);                                                        \
+      count_down(size);                                                                           \
+    }                                                                                             \
+    return Next::function<type>(word)(__VA_ARGS__);                                               \
   }
 #define FREES(number, head, name, type, parameters, ...) \
   static constinit Next next_##number(name);             \

@@ -25,6 +25,13 @@ class OwnStack {
  public:
   // The end of the stack; 0 if not everything from `sp` up to it is known to be readable.
   std::uintptr_t end_above(std::uintptr_t sp) { return sp >= known_ && sp < end_ ? end_ : find(sp); }
+  // An address up to which everything from `sp` on can be read, as far as is known: the stack's end if end_above() was
+  // asked of it before, else that of its page. O(1).
+  std::uintptr_t readable_until(std::uintptr_t sp) const {
+    if (sp >= known_ && sp < end_) [[likely]]
+      return end_;
+    return (sp | (kPageBytes - 1)) + 1;
+  }
 
  private:
   static constexpr std::uintptr_t kPageBytes = 4096;

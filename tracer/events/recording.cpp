@@ -158,7 +158,7 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
 }
 [[gnu::noinline]] void large_taken(void* block, std::size_t bytes) noexcept {
   if (is_due(bytes))
-    record_allocation(block, bytes, __builtin_frame_address(0));
+    record_allocation(block, bytes, __builtin_frame_address(0), nullptr);
   else
     count_down(bytes);
 }
@@ -390,12 +390,6 @@ void send_module(ThreadState& self, const dl_find_object& object) {
   if (place < 512) process.modules[place].store(begin, std::memory_order_relaxed);
 }
 
-// The registers of the caller of a function with this frame.
-Registers caller_of(void* frame) {
-  const auto* stored = static_cast<const std::uintptr_t*>(frame);
-  return {stored[1], reinterpret_cast<std::uintptr_t>(frame) + 16, stored[0]};
-}
-
 // A generation is part of the hash: after modules have gone, the same addresses are other chains.
 std::uint64_t seed_of(const ThreadState& self) { return 0x9e3779b97f4a7c15u + self.generation; }
 
@@ -490,7 +484,10 @@ class Recording {
   const bool held_;
 };
 
-[[gnu::noinline, gnu::cold]] void end_recording(ThreadState& self) { const Recording recording(self); }
+[[gnu::noinline, gnu::cold]] bool end_recording(ThreadState& self) {
+  const Recording recording(self);
+  return true;
+}
 
 // Also for a thread that has recorded nothing, so without its ring.
 os::SampleTurn draw_turn(std::size_t counted) noexcept {
@@ -543,16 +540,19 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
 // The thread is ready(), and in the middle of no recording.
 [[gnu::always_inline]] inline bool at_hand(const ThreadState& self) { return as_left(self) && self.busy == Busy::kNo; }
 
-// The number of the chain if it is known by where it begins, or 0.
-[[gnu::always_inline]] inline std::uint64_t remembered_chain_of(const ThreadState& self, void* frame) {
-  return self.chains->walker.recall(self.chains->memo, caller_of(frame), seed_of(self));
+// The number of the chain if it is known by where it begins, or 0. `set`: where it is to be looked for.
+[[gnu::always_inline]] inline std::uint64_t remembered_chain_of(const ThreadState& self, void* frame,
+                                                                const ChainMemo::Set* set) {
+  return self.chains->walker.recall(self.chains->memo, caller_of(frame), set, seed_of(self));
 }
 // chain_of(), to be remembered so.
 std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
   const auto expect = [](std::uintptr_t pc) { process.rules.expect(pc); };
-  self.chains->memo.expected_callers(caller_of(frame), expect);  // else each would be waited for in turn
+  const Registers at = caller_of(frame);
+  const std::uintptr_t end = self.stack.readable_until(at.sp - 8);
+  self.chains->memo.nearest_callers(at, end, expect);  // else each would be waited for in turn
   const std::uint64_t chain = chain_of(self, frame);
-  if (chain != 0) self.chains->walker.remember_in(self.chains->memo, seed_of(self), chain);
+  if (chain != 0) self.chains->walker.remember_in(self.chains->memo, end, seed_of(self), chain);
   return chain;
 }
 
@@ -567,13 +567,15 @@ void record_owned(ThreadState& self, void* block, std::size_t size, void* frame)
   if (chain == 0) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   Header& header = process.session.header();
-  std::uint64_t* word = process.tags.place(address, size, header.own_bytes);
-  if (word == nullptr) {
-    header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
-    return;
+  std::uint64_t* word = process.tags.place_at_once(address, size);
+  if (word == nullptr) [[unlikely]] {
+    word = process.tags.place(address, size, header.own_bytes);
+    if (word == nullptr) {
+      header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    if (const Owned unseen = process.tags.take(address); unseen.owner) record_unseen_free(self, unseen);
   }
-  if (const Owned unseen = process.tags.take(address); unseen.owner) [[unlikely]]
-    record_unseen_free(self, unseen);
   const Owned owned{Owner::of(chain, self.number), size};
   if (!write_owned(self, Kind::kOwned, owned, when(self))) return;
   BlockTags::put(word, address, owned);
@@ -581,7 +583,7 @@ void record_owned(ThreadState& self, void* block, std::size_t size, void* frame)
 }
 
 void record_page(ThreadState& self, void* memory, std::size_t bytes, void* frame) {
-  std::uint64_t chain = remembered_chain_of(self, frame);
+  std::uint64_t chain = remembered_chain_of(self, frame, expected_chain(self, frame));
   if (chain == 0) chain = walked_chain_of(self, frame);
   if (chain == 0) return;
   if (std::uint64_t* words = room(self, 4))
@@ -646,13 +648,14 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
 
 // Where every event is recorded, the short way for what comes often: a thread at hand, a chain that is known by where
 // it begins, memory for the block's word, room in the ring. False: the long way has to be taken.
-[[gnu::always_inline]] inline bool record_quickly(ThreadState& self, void* block, std::size_t size, void* frame) {
-  if (!at_hand(self) || self.mode != Mode::kExact || block == nullptr || size >> Owner::kSizeBits != 0) return false;
+[[gnu::always_inline]] inline bool record_quickly(ThreadState& self, void* block, std::size_t size, void* frame,
+                                                  const ChainMemo::Set* set) {
+  if (!at_hand(self) || set == nullptr || block == nullptr || size >> Owner::kSizeBits != 0) return false;
   self.busy = Busy::kRecording;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   std::uint64_t* word = process.tags.place_at_once(address, size);  // first, as it often comes from far away
-  const std::uint64_t chain = remembered_chain_of(self, frame);
+  const std::uint64_t chain = remembered_chain_of(self, frame, set);
   std::uint64_t* at = self.ring.reserve_at_once(2);
   const bool quick = chain != 0 && word != nullptr && at != nullptr;
   if (quick) [[likely]] {
@@ -665,8 +668,6 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
   self.busy = Busy::kNo;
-  if (self.pended != 0) [[unlikely]]
-    end_recording(self);
   return quick;
 }
 
@@ -700,11 +701,9 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
   self.busy = Busy::kNo;
-  if (self.pended != 0) [[unlikely]]
-    end_recording(self);
   return quick;
 }
-[[gnu::noinline]] bool release_slowly(FreeKind free, Kind kind, const Owned owned) {
+bool release(FreeKind free, Kind kind, const Owned& owned) {
   ThreadState& self = this_thread;
   if (free == FreeKind::kMove) self.moved = owned;
   if (!owned.owner) {
@@ -732,6 +731,10 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   if (mode() != Mode::kOff && ready(self))
     write_short(self, kind == FreeKind::kFree ? Kind::kFree : Kind::kMove, address);
   return true;
+}
+
+[[gnu::noinline]] bool release_slowly(void* block, FreeKind free, Kind kind, const Owned owned) {
+  return release(free, kind, owned) || free_sampled(block, free);
 }
 
 }  // namespace
@@ -767,9 +770,13 @@ AttachResult attach(const char* wish) {
 
 void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
 
-[[gnu::noinline]] void record_allocation(void* block, std::size_t size, void* frame) {
-  if (!record_quickly(this_thread, block, size, frame)) [[unlikely]]
-    record_slowly(block, size, frame);
+// Both end in a jump to whatever is rare: what often happens saves no registers.
+[[gnu::noinline]] void record_allocation(void* block, std::size_t size, void* frame, const ChainMemo::Set* set) {
+  ThreadState& self = this_thread;
+  if (!record_quickly(self, block, size, frame, set)) [[unlikely]]
+    return record_slowly(block, size, frame);
+  if (self.pended != 0) [[unlikely]]
+    end_recording(self);
 }
 
 [[gnu::noinline]] bool record_free(void* block, FreeKind kind) {
@@ -780,9 +787,9 @@ void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
   const bool at_once = self.last == address;
   self.last = 0;
   const Kind record = kind == FreeKind::kMove ? Kind::kGoneMove : at_once ? Kind::kGoneAtOnce : Kind::kGone;
-  if (owned.owner && kind == FreeKind::kFree && release_quickly(self, record, owned)) [[likely]]
-    return true;
-  return release_slowly(kind, record, owned) || free_sampled(block, kind);
+  if (!owned.owner || kind != FreeKind::kFree || !release_quickly(self, record, owned)) [[unlikely]]
+    return release_slowly(block, kind, record, owned);
+  return self.pended == 0 || end_recording(self);
 }
 
 void record_stay(void* block) {

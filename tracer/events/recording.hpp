@@ -24,8 +24,8 @@ extern std::atomic<std::atomic<std::uint16_t>*> free_filter;
 
 enum class FreeKind { kFree, kMove };
 
-// `frame`: __builtin_frame_address(0) of the function the program called.
-void record_allocation(void* block, std::size_t size, void* frame);
+// `frame`: __builtin_frame_address(0) of the function the program called. `set`: what expected_chain() said before.
+void record_allocation(void* block, std::size_t size, void* frame, const ChainMemo::Set* set);
 // True: it was one that is recorded.
 bool record_free(void* block, FreeKind kind);
 void record_stay(void* block);  // the realloc failed
@@ -50,9 +50,24 @@ inline bool is_due(std::size_t size) { return size >= this_thread.to_sample; }
 // It is not.
 inline void count_down(std::size_t size) { this_thread.to_sample -= size + 1; }
 
-// It is: records it, unless it failed.
-inline void* recorded(void* block, std::size_t size, void* frame) {
-  record_allocation(block, size, frame);
+// Where the chain of a function with this frame is to be looked for, by a thread that has chains.
+[[gnu::always_inline]] inline const ChainMemo::Set* expected_chain(const ThreadState& self, void* frame) {
+  const Registers at = caller_of(frame);
+  return self.chains->memo.expect(at, self.stack.readable_until(at.sp - 8));
+}
+// The same, where every event is recorded; else null.
+[[gnu::always_inline]] inline const ChainMemo::Set* expected_chain(void* frame) {
+  const ThreadState& self = this_thread;
+  return self.mode == Mode::kExact && self.chains != nullptr ? expected_chain(self, frame) : nullptr;
+}
+
+// It is: what `allocate` gives is recorded, unless that failed. What is remembered of the chain has often to come from
+// far away; it does while `allocate` is at work.
+template <class Allocate>
+[[gnu::always_inline]] inline void* recorded(std::size_t size, void* frame, Allocate allocate) {
+  const ChainMemo::Set* set = expected_chain(frame);
+  void* block = allocate();
+  record_allocation(block, size, frame, set);
   return block;
 }
 

@@ -23,6 +23,12 @@ struct Registers {
   std::uintptr_t pc, sp, fp;
 };
 
+// Those of the caller of a function with this frame, __builtin_frame_address(0).
+inline Registers caller_of(void* frame) {
+  const auto* stored = static_cast<const std::uintptr_t*>(frame);
+  return {stored[1], reinterpret_cast<std::uintptr_t>(frame) + 16, stored[0]};
+}
+
 class RuleCache {
  public:
   // O(1) if seen before. `learn(object)` is told of the object of each address seen for the first time.
@@ -106,9 +112,13 @@ template <class Learn>
   std::uintptr_t begin;  // of the frame: the caller's SP
   taken.begin_slot = 0;
   taken.by_fp = rule.kind != FrameRule::kStack && rule.kind != FrameRule::kEnd;
-  if (rule.kind == FrameRule::kStack) [[likely]] {
+  if (rule.kind == FrameRule::kStack) [[likely]] {  // by a frame's size (FrameRule::fits)
     begin = at.sp + offset;
-  } else if (rule.kind == FrameRule::kPointer) {
+    taken.fp_slot = rule.fp_slot != 0 ? begin - 8 * rule.fp_slot : 0;
+    taken.next = {load(begin - 8), begin, rule.fp_slot != 0 ? load(taken.fp_slot) : at.fp};
+    return Step::kCaller;
+  }
+  if (rule.kind == FrameRule::kPointer) {
     begin = at.fp + offset;
   } else if (rule.kind == FrameRule::kStored) {
     taken.begin_slot = at.fp + offset;
@@ -119,7 +129,7 @@ template <class Learn>
     taken.next = {static_cast<std::uintptr_t>(registers[REG_RIP]), static_cast<std::uintptr_t>(registers[REG_RSP]),
                   static_cast<std::uintptr_t>(registers[REG_RBP])};
     taken.fp_slot = 0;
-    return Step::kSignal;
+    return taken.next.sp % 8 == 0 ? Step::kSignal : Step::kTorn;
   } else if (rule.kind == FrameRule::kEnd) {
     return Step::kEnd;
   } else {

@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 
 #include "tracer/events/chain_walker.hpp"
+#include "tracer/events/own_stack.hpp"
 #include "tracer/session/poisson.hpp"
 #include "tracer/session/ring.hpp"
 #include "tracer/session/sample_set.hpp"
@@ -37,6 +38,7 @@ RingWriter ring;
 RuleCache rules;
 ChainWalker walker;
 ChainMemo memo;
+OwnStack own_stack;
 thread_local std::int64_t to_sample __attribute__((tls_model("initial-exec"))) = 1 << 30;
 std::uintptr_t frames[256];
 volatile std::uint64_t sink;
@@ -45,11 +47,6 @@ std::uint64_t now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-Registers here(void* frame) {
-  const auto* stored = static_cast<const std::uintptr_t*>(frame);
-  return {stored[1], reinterpret_cast<std::uintptr_t>(frame) + 16, stored[0]};
 }
 
 void consume() {
@@ -93,18 +90,19 @@ using Part = void (*)(void* block, std::size_t size);
 }
 [[gnu::noinline]] void rules_of_each_frame(void*, std::size_t) {
   unsigned count = 0;
-  walk(rules, here(__builtin_frame_address(0)), 0, frames, 256, count, [](const dl_find_object&) {});
+  walk(rules, caller_of(__builtin_frame_address(0)), 0, frames, 256, count, [](const dl_find_object&) {});
   sink = count;
 }
 [[gnu::noinline]] void walk_before_validated(void*, std::size_t) {
-  sink = walker.walk(rules, here(__builtin_frame_address(0)), 0, 256, 256, 1, [](const dl_find_object&) {}).hash;
+  sink = walker.walk(rules, caller_of(__builtin_frame_address(0)), 0, 256, 256, 1, [](const dl_find_object&) {}).hash;
 }
 [[gnu::noinline]] void remembered_chain(void*, std::size_t) {
-  const Registers at = here(__builtin_frame_address(0));
-  std::uint64_t number = walker.recall(memo, at, 1);
+  const Registers at = caller_of(__builtin_frame_address(0));
+  const std::uintptr_t end = own_stack.readable_until(at.sp - 8);
+  std::uint64_t number = walker.recall(memo, at, memo.expect(at, end), 1);
   if (number == 0) {
     number = walker.walk(rules, at, 0, 256, 256, 1, [](const dl_find_object&) {}).hash % Owner::kChains;
-    walker.remember_in(memo, 1, static_cast<std::uint32_t>(number));
+    walker.remember_in(memo, end, 1, static_cast<std::uint32_t>(number));
   }
   sink = number;
 }

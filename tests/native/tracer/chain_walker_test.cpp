@@ -10,7 +10,10 @@
 #include <memory>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "tracer/events/own_stack.hpp"
 
 namespace {
 
@@ -31,6 +34,7 @@ struct Ours {
   RuleCache rules;
   ChainWalker walker{};
   ChainMemo memo{};
+  OwnStack stack;
   std::map<std::vector<std::uintptr_t>, std::uint64_t> hashes;
   std::map<std::uint64_t, std::vector<std::uintptr_t>> chains;
   std::map<std::vector<std::uintptr_t>, std::uint32_t> numbers;
@@ -44,8 +48,7 @@ constexpr std::uint64_t kSeed = 7;
 constexpr auto kNothing = [](const dl_find_object&) {};
 
 [[gnu::noinline]] void look() {
-  const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
-  const Registers at{frame[1], reinterpret_cast<std::uintptr_t>(frame) + 16, frame[0]};
+  const Registers at = caller_of(__builtin_frame_address(0));
   const auto& [always, limit, most] = ours->when;
   std::uintptr_t frames[256];
   unsigned count = 0;
@@ -54,8 +57,11 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   const std::vector<std::uintptr_t> expected(frames, frames + count);
   const std::uint32_t number =
       ours->numbers.emplace(expected, static_cast<std::uint32_t>(ours->numbers.size() + 1)).first->second;
-  const std::uint32_t known = ours->walker.recall(ours->memo, at, kSeed);
-  EXPECT_EQ(ours->walker.recall(ours->memo, at, kSeed + 1), 0u);
+  ours->stack.end_above(at.sp - 8);
+  const std::uintptr_t stack_end = ours->stack.readable_until(at.sp - 8);
+  const ChainMemo::Set* set = ours->memo.expect(at, stack_end);
+  const std::uint32_t known = ours->walker.recall(ours->memo, at, set, kSeed);
+  EXPECT_EQ(ours->walker.recall(ours->memo, at, set, kSeed + 1), 0u);
   ++ours->looked;
   ours->sp = at.sp;
   if (known != 0) {
@@ -71,7 +77,7 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   const auto [entry, fresh] = ours->hashes.emplace(expected, found.hash);
   ASSERT_EQ(entry->second, found.hash);                                           // the same chain, the same hash
   ASSERT_EQ(ours->chains.emplace(found.hash, expected).first->second, expected);  // and no other
-  ours->walker.remember_in(ours->memo, kSeed, number);
+  ours->walker.remember_in(ours->memo, stack_end, kSeed, number);
   if (!fresh) return;
   ASSERT_LE(ours->walker.told_frames(), std::min(ours->told.size(), expected.size()));
   ours->told_again += ours->walker.told_frames();
@@ -259,7 +265,42 @@ void differ_in_one_word(Walk when) {
   EXPECT_EQ(ours->numbers.size(), 2u);
   if constexpr (Inside > 0) differ_in_one_word<Inside - 1>(when);
 }
-TEST_P(ChainWalkerTest, SeesOneWordThatDiffers) { differ_in_one_word<14>(GetParam()); }
+TEST_P(ChainWalkerTest, SeesOneWordThatDiffers) { differ_in_one_word<ChainMemo::kChecks + 6>(GetParam()); }
+
+// More chains than there is room for at first, by all combinations of their three innermost frames.
+constexpr unsigned kEach = 10;
+thread_local unsigned chosen;
+template <unsigned Kind>
+[[gnu::noinline]] void innermost() {
+  look();
+  asm volatile("" : : "i"(Kind) : "memory");
+}
+// Calls the one of the level below whose number is the digit of `chosen` that stands for this level.
+template <unsigned Level, unsigned Kind, unsigned... Kinds>
+[[gnu::noinline]] void of_level(std::integer_sequence<unsigned, Kinds...> all) {
+  if constexpr (Level == 0) {
+    constexpr Inner kBelow[] = {innermost<Kinds>...};
+    kBelow[chosen % kEach]();
+  } else {
+    constexpr void (*kBelow[])(decltype(all)) = {of_level<Level - 1, Kinds>...};
+    kBelow[chosen / (Level == 1 ? kEach : kEach * kEach) % kEach](all);
+  }
+  asm volatile("" : : "i"(Kind) : "memory");
+}
+TEST(ChainMemoTest, GrowsWithTheChainsThatComeOften) {
+  const auto memory = std::make_unique<Ours>(Walk{false, 256, ChainWalker::kMost});
+  ours = memory.get();
+  constexpr unsigned kChains = kEach * kEach * kEach;
+  for (int turn = 0; turn < 8; ++turn) {
+    ours->recalled = 0;
+    for (unsigned chain = 0; chain < kChains; ++chain) {
+      chosen = chain * 7 % kChains;
+      of_level<2, 0>(std::make_integer_sequence<unsigned, kEach>());
+    }
+  }
+  EXPECT_EQ(ours->numbers.size(), kChains);
+  EXPECT_GT(ours->recalled, kChains * 3 / 4);
+}
 
 // What a stale stack may hold at its worst: two calls whose innermost frames are the same, and in the second the words
 // that the first walk compared lie in a function's own room and hold what they held, while the callers are others. Only

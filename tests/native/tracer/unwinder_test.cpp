@@ -41,10 +41,9 @@ std::vector<std::uintptr_t> theirs() {
 
 // The chain of callers of whoever calls this, by both. The first frames differ: theirs has its own functions in front.
 [[gnu::noinline]] void both_agree() {
-  const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
+  const Registers caller = heapyard::tracer::caller_of(__builtin_frame_address(0));
   std::uintptr_t frames[256];
   unsigned count = 0;
-  const Registers caller{frame[1], reinterpret_cast<std::uintptr_t>(frame) + 16, frame[0]};
   const ChainEnd end = heapyard::tracer::walk(rules, caller, 0, frames, 256, count, [](const dl_find_object&) {});
   const std::vector<std::uintptr_t> expected = theirs();
   const auto from = std::find(expected.begin(), expected.end(), frames[0]);
@@ -123,10 +122,9 @@ TEST(Unwinder, WhileAnExceptionIsHandled) {
 }
 
 TEST(Unwinder, CutsWhereItIsTold) {
-  const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
+  const Registers caller = heapyard::tracer::caller_of(__builtin_frame_address(0));
   std::uintptr_t frames[3];
   unsigned count = 0;
-  const Registers caller{frame[1], reinterpret_cast<std::uintptr_t>(frame) + 16, frame[0]};
   EXPECT_EQ(heapyard::tracer::walk(rules, caller, 0, frames, 3, count, [](const dl_find_object&) {}), ChainEnd::kCut);
   EXPECT_EQ(count, 3u);
 }
@@ -204,6 +202,9 @@ TEST(FrameRule, PacksAndUnpacks) {
       EXPECT_EQ(back.fp_slot, rule.fp_slot);
     }
   }
+  EXPECT_TRUE((FrameRule{FrameRule::kStack, 8, 0}.fits()));
+  EXPECT_FALSE((FrameRule{FrameRule::kStack, 0, 0}.fits()));  // a walk would not get on
+  EXPECT_FALSE((FrameRule{FrameRule::kStack, -8, 0}.fits()));
   EXPECT_FALSE((FrameRule{FrameRule::kStack, 4, 0}.fits()));
   EXPECT_FALSE((FrameRule{FrameRule::kStack, 1 << 22, 0}.fits()));
 }
