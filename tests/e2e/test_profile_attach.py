@@ -128,8 +128,8 @@ def test_again_and_again(tmp_path: Path):
             mode = "exact" if turn % 2 else "sampled"
             [trace] = watched(server, tmp_path / str(turn), "keep", mode=mode, never_step=True)
             assert trace.end["events"] > 100
-            assert "churn" in functions_at_end(trace), turn
-            if mode == "exact":
+            if mode == "exact":  # of what churns, a sample of some megabytes may hold nothing that lives just then
+                assert "churn" in functions_at_end(trace), turn
                 assert functions_at_end(trace)["kept_by_signal"] == 10 * MB
     assert nothing_is_left() == []
 

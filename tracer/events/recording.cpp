@@ -197,7 +197,7 @@ void stop() {
     give_calls_back();
     return false;
   }
-  process.sessions.fetch_add(1);
+  process.session.header().activity.be_of_session(process.sessions.fetch_add(1));
   static bool once = false;
   if (!once) {
     once = true;

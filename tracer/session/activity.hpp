@@ -1,10 +1,11 @@
 // Whether all is as a thread found it last, and whether it was the only one to record since.
 //
-// Idea: a word with the number of the collector's last look, and who has recorded since: nobody, one thread, or many.
-// Whatever changes for all threads makes it another, so a thread that finds the word as it left it need ask nothing
-// else; and if it is the only one, its events need no stamps of their own to be put in order, which cost a fifth of a
-// pair of malloc and free each. Whoever comes second says so before its first event, so what that leads to in the first
-// thread is stamped afresh. Cost: a load and a comparison per event, a compare-and-swap per thread and look.
+// Idea: a word with the number of the session, of the collector's last look, and who has recorded since: nobody, one
+// thread, or many. Whatever changes for all threads makes it another, so a thread that finds the word as it left it
+// need ask nothing else; and if it is the only one, its events need no stamps of their own to be put in order, which
+// cost a fifth of a pair of malloc and free each. Whoever comes second says so before its first event, so what that
+// leads to in the first thread is stamped afresh. Cost: a load and a comparison per event, a compare-and-swap per
+// thread and look.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,10 @@ namespace heapyard::tracer {
 
 class Activity {
  public:
+  // Of the process's session of this number: its words are no other session's, which a thread may have left one in.
+  // Before any thread takes it.
+  void be_of_session(std::uint32_t number) { word_.fetch_add(std::uint64_t{number} << kSessionShift); }
+
   // By the collector at each look, and by whoever changes something, afterwards.
   void begin_anew() {
     std::uint64_t word = word_.load();
@@ -40,6 +45,7 @@ class Activity {
 
  private:
   static constexpr std::uint64_t kWho = 0xffff;  // as a value: many
+  static constexpr unsigned kSessionShift = 48;  // above 2^32 looks
   std::atomic<std::uint64_t> word_{0};
 };
 

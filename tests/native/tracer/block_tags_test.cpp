@@ -256,6 +256,23 @@ TEST(ActivityTest, StampsAreInTheOrderOfWhatLedToWhat) {
   EXPECT_GT(remembered, 100u);
 }
 
+// A thread that has rested since an earlier session, which looked as often, finds nothing as it left it.
+TEST(ActivityTest, NoSessionIsAsAnotherWasLeft) {
+  std::set<std::uint64_t> seen;
+  std::size_t words = 0;
+  for (std::uint32_t session = 0; session < 3; ++session) {
+    Activity activity;
+    activity.be_of_session(session);
+    for (int look = 0; look < 100; ++look, activity.begin_anew()) {
+      for (const std::uint32_t thread : {4, 5}) {
+        seen.insert(activity.take(thread));
+        ++words;
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), words);
+}
+
 TEST(ActivityTest, OneIsAloneUntilAnotherComes) {
   Activity activity;
   const std::uint64_t first = activity.take(7);
