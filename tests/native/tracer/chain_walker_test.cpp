@@ -302,6 +302,30 @@ TEST(ChainMemoTest, GrowsWithTheChainsThatComeOften) {
   EXPECT_GT(ours->recalled, kChains * 3 / 4);
 }
 
+TEST(ChainMemoTest, AnEntryComparesItsOwnWordsAndNoOther) {
+  constexpr unsigned kMost = ChainMemo::kChecks;
+  std::uintptr_t stack[kMost + 1];
+  Check checks[kMost + 1];  // from the outermost to the innermost, as the walker has them
+  for (unsigned word = 0; word <= kMost; ++word) {
+    stack[word] = 1000 + word;
+    checks[kMost - word] = {reinterpret_cast<std::uintptr_t>(&stack[word]), stack[word]};
+  }
+  const Registers at{stack[0], reinterpret_cast<std::uintptr_t>(&stack[1]), 0};
+  ChainMemo::Entry entry{};
+  for (unsigned count = kMost;; --count) {  // each has had more words before
+    ASSERT_EQ(entry.put(at, &checks[kMost - 1], count), count);
+    ASSERT_TRUE(entry.words_hold(at.sp));
+    for (unsigned word = 1; word <= kMost; ++word) {
+      ++stack[word];
+      ASSERT_EQ(entry.words_hold(at.sp), word > count) << word << " of " << count;
+      --stack[word];
+    }
+    if (count == 0) break;
+  }
+  checks[kMost - 3].address = at.sp - 8 + 8 * (std::uintptr_t{UINT16_MAX} + 1);
+  EXPECT_EQ(entry.put(at, &checks[kMost - 1], kMost), 2u);  // the third lies too far away
+}
+
 // What a stale stack may hold at its worst: two calls whose innermost frames are the same, and in the second the words
 // that the first walk compared lie in a function's own room and hold what they held, while the callers are others. Only
 // the frame pointer tells.
