@@ -122,7 +122,8 @@ template <class Learn>
     begin = at.fp + offset;
   } else if (rule.kind == FrameRule::kStored) {
     taken.begin_slot = at.fp + offset;
-    if (taken.begin_slot < at.sp || taken.begin_slot - at.sp > kFarthest) return Step::kTorn;
+    if (taken.begin_slot < at.sp || taken.begin_slot - at.sp > kFarthest || taken.begin_slot % 8 != 0)
+      return Step::kTorn;
     begin = load(taken.begin_slot);
   } else if (rule.kind == FrameRule::kSignal) {
     const auto& registers = reinterpret_cast<const ucontext_t*>(at.sp)->uc_mcontext.gregs;

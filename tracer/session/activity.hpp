@@ -3,9 +3,9 @@
 // Idea: a word with the number of the session, of the collector's last look, and who has recorded since: nobody, one
 // thread, or many. Whatever changes for all threads makes it another, so a thread that finds the word as it left it
 // need ask nothing else; and if it is the only one, its events need no stamps of their own to be put in order, which
-// cost a fifth of a pair of malloc and free each. Whoever comes second says so before its first event, so what that
-// leads to in the first thread is stamped afresh. Cost: a load and a comparison per event, a compare-and-swap per
-// thread and look.
+// cost a quarter of a pair of malloc and free each, or more. Whoever comes second says so before its first event, so
+// what that leads to in the first thread is stamped afresh. Cost: a load and a comparison per event, a compare-and-swap
+// per thread and look.
 #pragma once
 
 #include <algorithm>

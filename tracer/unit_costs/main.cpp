@@ -98,7 +98,7 @@ using Part = void (*)(void* block, std::size_t size);
 }
 [[gnu::noinline]] void remembered_chain(void*, std::size_t) {
   const Registers at = caller_of(__builtin_frame_address(0));
-  const std::uintptr_t end = own_stack.readable_until(at.sp - 8);
+  const std::uintptr_t end = own_stack.end_above(at.sp - 8);
   std::uint64_t number = walker.recall(memo, at, memo.expect(at, end), 1);
   if (number == 0) {
     number = walker.walk(rules, at, 0, 256, 256, 1, [](const dl_find_object&) {}).hash % Owner::kChains;
