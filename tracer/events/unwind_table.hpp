@@ -232,17 +232,17 @@ class UnwindTable {
   }
 
   static FrameRule rule_of(const Row& row) {
-    FrameRule rule{FrameRule::kTorn, 0, 0};
+    constexpr FrameRule torn{FrameRule::kTorn, 0, 0};
     if (row.return_undefined) return {FrameRule::kEnd, 0, 0};
-    if (row.cfa_other || row.fp_other || row.return_other) return rule;
-    if (row.fp_saved && (row.fp_offset >= 0 || row.fp_offset % 8 != 0)) return rule;
-    FrameRule found{row.cfa_stored            ? FrameRule::kStored
-                    : row.cfa_register == kSp ? FrameRule::kStack
-                    : row.cfa_register == kFp ? FrameRule::kPointer
-                                              : FrameRule::kTorn,
-                    static_cast<std::int32_t>(row.cfa_offset),
-                    row.fp_saved ? static_cast<std::uint32_t>(-row.fp_offset / 8) : 0};
-    return found.kind != FrameRule::kTorn && found.fits() ? found : rule;
+    if (row.cfa_other || row.fp_other || row.return_other) return torn;
+    if (row.fp_saved && (row.fp_offset >= 0 || row.fp_offset % 8 != 0)) return torn;
+    const FrameRule::Kind kind = row.cfa_stored            ? FrameRule::kStored
+                                 : row.cfa_register == kSp ? FrameRule::kStack
+                                 : row.cfa_register == kFp ? FrameRule::kPointer
+                                                           : FrameRule::kTorn;
+    const std::uint64_t fp_slot = row.fp_saved ? static_cast<std::uint64_t>(-row.fp_offset / 8) : 0;
+    if (kind == FrameRule::kTorn || !FrameRule::fits(kind, row.cfa_offset, fp_slot)) return torn;
+    return {kind, row.cfa_offset, fp_slot};
   }
 
   // Runs instructions until the location passes pc. False: one of them is not known.

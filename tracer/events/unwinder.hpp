@@ -34,15 +34,15 @@ class RuleCache {
   // O(1) if seen before. `learn(object)` is told of the object of each address seen for the first time.
   template <class Learn>
   [[gnu::always_inline]] FrameRule rule(std::uintptr_t pc, Learn learn) {
-    Line& line = lines_[pc / kNear % kLines];
-    const std::uint64_t seen = line.entries[pc % kWays].load(std::memory_order_relaxed);
-    if (seen >> FrameRule::kBits == tag_of(pc)) [[likely]]
-      return unpacked(seen);
+    Line& line = lines_[line_of(pc)];
+    const std::uint64_t rule = line.entries[pc % kWays].load(std::memory_order_relaxed) ^ tag_of(pc);
+    if (is_rule(rule)) [[likely]]
+      return FrameRule(static_cast<std::uint32_t>(rule));
     return find(line, pc, learn);
   }
 
   // The rule for `pc` may be asked for soon.
-  void expect(std::uintptr_t pc) const { __builtin_prefetch(&lines_[pc / kNear % kLines]); }
+  [[gnu::always_inline]] void expect(std::uintptr_t pc) const { __builtin_prefetch(&lines_[line_of(pc)]); }
 
   // Objects may have gone.
   void forget() {
@@ -56,18 +56,16 @@ class RuleCache {
 
  private:
   // Addresses that lie near each other are often on the same stack, so they share a line of the cache.
-  static constexpr std::size_t kWays = 8, kLines = 1u << 11, kNear = 64;
-  static constexpr std::uint64_t kRule = (std::uint64_t{1} << FrameRule::kBits) - 1;
+  static constexpr std::size_t kWays = 8, kLines = 1u << 11, kNear = 64, kTagBits = 64 - FrameRule::kBits;
+  static_assert(kLines == 1u << (47 - kTagBits));
   struct alignas(64) Line {
     std::atomic<std::uint64_t> entries[kWays] = {};
   };
 
-  // With the line, it tells the address.
-  static std::uint64_t tag_of(std::uintptr_t pc) { return pc / (kNear * kLines) * kNear | pc % kNear; }
-
-  static FrameRule unpacked(std::uint64_t entry) {
-    return FrameRule::unpacked(static_cast<std::uint32_t>(entry & kRule));
-  }
+  // An entry is a rule and, above it, the address's lower bits; the upper ones are told by the line besides.
+  static std::size_t line_of(std::uintptr_t pc) { return (pc / kNear ^ pc >> kTagBits) % kLines; }
+  static std::uint64_t tag_of(std::uintptr_t pc) { return std::uint64_t{pc} << FrameRule::kBits; }
+  static bool is_rule(std::uint64_t untagged) { return untagged - 1 < (std::uint64_t{1} << FrameRule::kBits) - 1; }
 
   // Not at its first place.
   template <class Learn>
@@ -75,14 +73,14 @@ class RuleCache {
     std::size_t probe = 1;
     for (; probe < kWays; ++probe) {
       const std::uint64_t seen = line.entries[(pc + probe) % kWays].load(std::memory_order_relaxed);
-      if (seen >> FrameRule::kBits == tag_of(pc)) return unpacked(seen);
+      if (is_rule(seen ^ tag_of(pc))) return FrameRule(static_cast<std::uint32_t>(seen ^ tag_of(pc)));
       if (seen == 0) break;
     }
     if (line.entries[pc % kWays].load(std::memory_order_relaxed) == 0) probe = 0;
     dl_find_object object;
     const FrameRule rule = UnwindTable::find(pc - 1, object);
     if (object.dlfo_link_map != nullptr) learn(object);
-    line.entries[(pc + probe) % kWays].store(tag_of(pc) << FrameRule::kBits | rule.packed(), std::memory_order_relaxed);
+    line.entries[(pc + probe) % kWays].store(tag_of(pc) | rule.word, std::memory_order_relaxed);
     return rule;
   }
 
@@ -108,30 +106,33 @@ template <class Learn>
   constexpr std::uintptr_t kFarthest = 64u << 20;  // no frame is larger
   const auto load = [](std::uintptr_t address) { return *reinterpret_cast<const std::uintptr_t*>(address); };
   const FrameRule rule = rules.rule(at.pc + interrupted, learn);
-  const auto offset = static_cast<std::uintptr_t>(static_cast<std::intptr_t>(rule.offset));
+  const FrameRule::Kind kind = rule.kind();
+  const std::uintptr_t fp_below = rule.fp_below();
   std::uintptr_t begin;  // of the frame: the caller's SP
   taken.begin_slot = 0;
-  taken.by_fp = rule.kind != FrameRule::kStack && rule.kind != FrameRule::kEnd;
-  if (rule.kind == FrameRule::kStack) [[likely]] {  // by a frame's size (FrameRule::fits)
-    begin = at.sp + offset;
-    taken.fp_slot = rule.fp_slot != 0 ? begin - 8 * rule.fp_slot : 0;
-    taken.next = {load(begin - 8), begin, rule.fp_slot != 0 ? load(taken.fp_slot) : at.fp};
+  taken.by_fp = kind != FrameRule::kStack && kind != FrameRule::kEnd;
+  if (kind == FrameRule::kStack) [[likely]] {  // by a frame's size (FrameRule::fits)
+    begin = at.sp + rule.size();
+    // Which frames save FP is not to be foreseen, so there is no branch.
+    const std::uintptr_t saved = 0 - std::uintptr_t{fp_below != 0};
+    taken.fp_slot = (begin - fp_below) & saved;
+    taken.next = {load(begin - 8), begin, load(taken.fp_slot | (reinterpret_cast<std::uintptr_t>(&at.fp) & ~saved))};
     return Step::kCaller;
   }
-  if (rule.kind == FrameRule::kPointer) {
-    begin = at.fp + offset;
-  } else if (rule.kind == FrameRule::kStored) {
-    taken.begin_slot = at.fp + offset;
+  if (kind == FrameRule::kPointer) {
+    begin = at.fp + rule.offset();
+  } else if (kind == FrameRule::kStored) {
+    taken.begin_slot = at.fp + rule.offset();
     if (taken.begin_slot < at.sp || taken.begin_slot - at.sp > kFarthest || taken.begin_slot % 8 != 0)
       return Step::kTorn;
     begin = load(taken.begin_slot);
-  } else if (rule.kind == FrameRule::kSignal) {
+  } else if (kind == FrameRule::kSignal) {
     const auto& registers = reinterpret_cast<const ucontext_t*>(at.sp)->uc_mcontext.gregs;
     taken.next = {static_cast<std::uintptr_t>(registers[REG_RIP]), static_cast<std::uintptr_t>(registers[REG_RSP]),
                   static_cast<std::uintptr_t>(registers[REG_RBP])};
     taken.fp_slot = 0;
     return taken.next.sp % 8 == 0 ? Step::kSignal : Step::kTorn;
-  } else if (rule.kind == FrameRule::kEnd) {
+  } else if (kind == FrameRule::kEnd) {
     return Step::kEnd;
   } else {
     if (at.fp < at.sp || at.fp % 8 != 0 || at.fp + 16 > stack_end) return Step::kTorn;
@@ -140,7 +141,7 @@ template <class Learn>
     return Step::kCaller;
   }
   if (begin <= at.sp || begin - at.sp > kFarthest || begin % 8 != 0) return Step::kTorn;
-  taken.fp_slot = rule.kind == FrameRule::kStored ? at.fp : rule.fp_slot != 0 ? begin - 8 * rule.fp_slot : 0;
+  taken.fp_slot = kind == FrameRule::kStored ? at.fp : fp_below != 0 ? begin - fp_below : 0;
   taken.next = {load(begin - 8), begin, taken.fp_slot != 0 ? load(taken.fp_slot) : at.fp};
   return Step::kCaller;
 }

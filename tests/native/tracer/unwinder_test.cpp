@@ -145,13 +145,13 @@ TEST(UnwindTable, TheLoadersStartIsAnEndAndNothingElseOfIt) {
   ASSERT_NE(base, 0u);
   dl_find_object object;
   const std::uintptr_t start = base + reinterpret_cast<const ElfW(Ehdr)*>(base)->e_entry;
-  EXPECT_EQ(UnwindTable::find(start, object).kind, FrameRule::kEnd);
+  EXPECT_EQ(UnwindTable::find(start, object).kind(), FrameRule::kEnd);
   const auto end = reinterpret_cast<std::uintptr_t>(object.dlfo_map_end);
   unsigned covered = 0, ends = 0, torn = 0;
   for (std::uintptr_t pc = base; pc < end; pc += 3) {
     void* bases[3];
     if (_Unwind_Find_FDE(reinterpret_cast<void*>(pc), bases) == nullptr) continue;
-    const FrameRule::Kind kind = UnwindTable::find(pc, object).kind;
+    const FrameRule::Kind kind = UnwindTable::find(pc, object).kind();
     ++covered;
     ends += kind == FrameRule::kEnd;
     torn += kind == FrameRule::kTorn;
@@ -180,9 +180,9 @@ TEST(RuleCache, GivesTheTablesOwnRules) {
     for (std::uintptr_t pc = near; pc < std::min(near + random() % 40, end); pc += 1 + random() % 9) {
       const FrameRule expected = UnwindTable::find(pc - 1, object);
       const FrameRule found = fresh->rule(pc, [&](const dl_find_object&) { ++learned; });
-      ASSERT_EQ(found.packed(), expected.packed()) << turn;
-      kinds |= 1u << found.kind;
-      ASSERT_EQ(fresh->rule(pc, [&](const dl_find_object&) { learned = 0; }).packed(), expected.packed());
+      ASSERT_EQ(found.word, expected.word) << turn;
+      kinds |= 1u << found.kind();
+      ASSERT_EQ(fresh->rule(pc, [&](const dl_find_object&) { learned = 0; }).word, expected.word);
       ASSERT_NE(learned, 0u);  // the second time it was known
     }
   }
@@ -192,21 +192,25 @@ TEST(RuleCache, GivesTheTablesOwnRules) {
 }
 
 TEST(FrameRule, PacksAndUnpacks) {
-  for (const std::int32_t offset : {-(1 << 20), -8, 0, 8, 16, 4096, (1 << 20)}) {
-    for (const std::uint32_t slot : {0u, 1u, 2u, 63u}) {
+  for (const std::int64_t offset : {-(1 << 20), -8, 0, 8, 16, 4096, (1 << 20)}) {
+    for (const unsigned slot : {0u, 1u, 2u, 63u}) {
+      ASSERT_TRUE(FrameRule::fits(FrameRule::kPointer, offset, slot));
       const FrameRule rule{FrameRule::kPointer, offset, slot};
-      ASSERT_TRUE(rule.fits());
-      const FrameRule back = FrameRule::unpacked(rule.packed());
-      EXPECT_EQ(back.kind, rule.kind);
-      EXPECT_EQ(back.offset, rule.offset);
-      EXPECT_EQ(back.fp_slot, rule.fp_slot);
+      EXPECT_EQ(rule.kind(), FrameRule::kPointer);
+      EXPECT_EQ(static_cast<std::int64_t>(rule.offset()), offset);
+      EXPECT_EQ(rule.fp_below(), slot * 8);
+      EXPECT_EQ(FrameRule(rule.word).offset(), rule.offset());
+      EXPECT_LT(rule.word, 1u << FrameRule::kBits);
+      if (offset <= 0) continue;
+      EXPECT_EQ(FrameRule(FrameRule::kStack, offset, slot).size(), static_cast<std::uintptr_t>(offset));
     }
   }
-  EXPECT_TRUE((FrameRule{FrameRule::kStack, 8, 0}.fits()));
-  EXPECT_FALSE((FrameRule{FrameRule::kStack, 0, 0}.fits()));  // a walk would not get on
-  EXPECT_FALSE((FrameRule{FrameRule::kStack, -8, 0}.fits()));
-  EXPECT_FALSE((FrameRule{FrameRule::kStack, 4, 0}.fits()));
-  EXPECT_FALSE((FrameRule{FrameRule::kStack, 1 << 22, 0}.fits()));
+  EXPECT_TRUE(FrameRule::fits(FrameRule::kStack, 8, 0));
+  EXPECT_FALSE(FrameRule::fits(FrameRule::kStack, 0, 0));  // a walk would not get on
+  EXPECT_FALSE(FrameRule::fits(FrameRule::kStack, -8, 0));
+  EXPECT_FALSE(FrameRule::fits(FrameRule::kStack, 4, 0));
+  EXPECT_FALSE(FrameRule::fits(FrameRule::kStack, 1 << 22, 0));
+  EXPECT_FALSE(FrameRule::fits(FrameRule::kStack, 8, 64));
 }
 
 }  // namespace
