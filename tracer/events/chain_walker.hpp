@@ -80,27 +80,32 @@ class ChainWalker {
     }
     push(inner);
     seed_ = signals ? 0 : seed;  // what lies under a signal is not on the stack as a step would find it
+    recallable_ = signals ? 0 : count_ + 1;
     end_ = end;
     const bool longer = beyond(count_) > 0;
     return {hash_within_limit(longer), longer ? ChainEnd::kCut : end};
   }
 
-  // The number of the chain of callers from `at` on, if `memo`, which expected it in `set`, knows it; else 0.
-  // O(frames).
-  [[gnu::always_inline]] std::uint32_t recall(const ChainMemo& memo, const Registers& at, const ChainMemo::Set* set,
-                                              std::uint64_t seed) const {
-    if (seed_ != seed) return 0;
-    return memo.recall(
-        at, set, [this](std::uint32_t level) { return level <= count_ ? frames_[level].identity : 0; },
-        [this](std::uint32_t level, std::uint32_t beyond) {
-          return first_difference(&frames_[level], beyond) == nullptr;
-        });
+  // The number of the chain of callers from `at` on, if it is the one that `memo` expects and not longer than the
+  // limit; else 0. O(frames).
+  [[gnu::always_inline]] std::uint32_t recall_expected(ChainMemo& memo, const Registers& at) const {
+    return memo.recall_expected([&](const ChainMemo::Entry& entry) __attribute__((always_inline)) {
+      return begins_at(entry, at) && entry.beyond == 0 &&
+             first_that_fails(&checks_[frames_[entry.level].checks]) == checks_;
+    });
+  }
+  // The same if `memo` knows it at all. `end`: as ChainMemo::recall_other(). O(frames).
+  std::uint32_t recall_other(ChainMemo& memo, const Registers& at, std::uintptr_t end) const {
+    return memo.recall_other(at, end, [&](const ChainMemo::Entry& entry) {
+      return begins_at(entry, at) && first_difference(&frames_[entry.level], entry.beyond) == nullptr;
+    });
   }
 
-  // So that the chain just walked, of this seed, is known by where it began, by this number; not if it ended in code
-  // without tables, or leads through a signal. `end`: as ChainMemo::expect(). O(1).
-  void remember_in(ChainMemo& memo, std::uintptr_t end, std::uint64_t seed, std::uint32_t number) const {
-    if (seed_ != seed || end_ != ChainEnd::kWhole || count_ == 0) return;
+  // An entry of `memo` by which the chain just walked, of this seed, will be known by where it began, once its number
+  // is put there; null if it ended in code without tables, or leads through a signal. `end`: as
+  // ChainMemo::recall_other(). O(1).
+  ChainMemo::Entry* remember_in(ChainMemo& memo, std::uintptr_t end, std::uint64_t seed) const {
+    if (seed_ != seed || end_ != ChainEnd::kWhole || count_ == 0) return nullptr;
     const Frame& innermost = frames_[count_];
     const Registers& at = innermost.at;
     ChainMemo::Entry& entry = memo.entry_for(at, end, [&](unsigned nearest) -> const Registers& {
@@ -115,7 +120,8 @@ class ChainWalker {
     entry.by_fp = innermost.by_fp;
     entry.level = static_cast<unsigned>(outer - frames_);
     entry.beyond = beyond(count_);
-    entry.number = number;
+    entry.number = 0;
+    return &entry;
   }
 
   // The chain just walked: its frames, innermost first.
@@ -130,6 +136,11 @@ class ChainWalker {
     told_from_ = beyond(count_);
   }
   void forget_told() { told_ = 0; }
+  // Nothing is remembered: the next walk is of another seed.
+  void forget() {
+    seed_ = 0;
+    told_ = recallable_ = 0;
+  }
   std::uintptr_t frame(unsigned index) const { return frames_[count_ - index].at.pc; }
 
  private:
@@ -147,6 +158,12 @@ class ChainWalker {
   };
   static bool same(const Frame& known, const Registers& at) {
     return known.at.sp == at.sp && known.at.pc == at.pc && (known.at.fp == at.fp || !known.by_fp);
+  }
+
+  // Whether the chain of callers from `at` on is the entry's as far as its words go.
+  [[gnu::always_inline]] bool begins_at(const ChainMemo::Entry& entry, const Registers& at) const {
+    return entry.level < recallable_ &&
+           entry.key == ChainMemo::key_of(at, entry.by_fp, frames_[entry.level].identity) && entry.words_hold(at.sp);
   }
 
   // Of so many frames, those that lie beyond the limit.
@@ -224,6 +241,7 @@ class ChainWalker {
     count_ = 0;
     push(inner);
     seed_ = 0;
+    recallable_ = 0;
     return {hash_within_limit(true), ChainEnd::kCut};
   }
 
@@ -233,6 +251,7 @@ class ChainWalker {
 
   std::uint64_t seed_ = 0;  // of what is remembered; 0: nothing is
   unsigned count_ = 0, limit_ = 0, too_deep_ = 0;
+  unsigned recallable_ = 0;            // the frames of lower levels are remembered
   unsigned told_ = 0, told_from_ = 0;  // frames that are as they were when a chain was told, the outermost one's level
   ChainEnd end_ = ChainEnd::kWhole;
   Frame frames_[kMost + 1];  // outermost first, from the second on

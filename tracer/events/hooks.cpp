@@ -155,14 +155,12 @@ SLOW void* slow_realloc(void* old, size_t size) {
     });
   }
   const bool told = old != nullptr && watched(old) && record_free(old, FreeKind::kMove);
-  const ChainMemo::Set* set = expected_chain(FRAME);
+  const std::uint64_t chain = remembered_chain(FRAME);
   void* block = of(next.realloc)(old, size);
   // realloc(p, 0) has freed p; any other null has left it alone.
   if (block == nullptr && told && size != 0) record_stay(old);
-  if (is_due(size))
-    record_allocation(block, size, FRAME, set);
-  else
-    count_down(size);
+  if (is_due(size)) return record_allocation(block, size, FRAME, chain);
+  count_down(size);
   return block;
 }
 

@@ -42,6 +42,13 @@ constinit Activity no_activity;  // that no thread has taken
 constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
 constinit std::atomic<std::uint16_t> every_free[kPageFilter] = {};  // ones, once a session is exact
 
+// Whoever comes in between looks at one place more or less than there is to see, in a table of either kind.
+void watch(std::atomic<std::uint16_t>* counts) {
+  free_filter.mask.store(kPageFilter - 1);
+  free_filter.counts.store(counts);
+  if (counts == every_free) free_filter.mask.store(0);
+}
+
 // The threads that have recorded something, by the number of their ring: a process that is attached to again begins
 // with all of them anew. Locked, for a thread's memory goes when it ends.
 class Recorders {
@@ -112,7 +119,7 @@ void after_fork_in_child() {
   if (process.session) munmap(process.session.base(), process.session.bytes());
   process.session = Session{};
   process.activity = &no_activity;
-  free_filter.store(no_samples, std::memory_order_relaxed);
+  watch(no_samples);
   process.connecting.store(process.connecting.load() == 3 ? 3 : 0);
   process.tagging = false;  // and the words of the parent's blocks are gone
   process.modules_known.store(0);
@@ -158,7 +165,7 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
 }
 [[gnu::noinline]] void large_taken(void* block, std::size_t bytes) noexcept {
   if (is_due(bytes))
-    record_allocation(block, bytes, __builtin_frame_address(0), nullptr);
+    record_allocation(block, bytes, __builtin_frame_address(0), 0);
   else
     count_down(bytes);
 }
@@ -182,7 +189,7 @@ Mode mode() { return process.session.header().mode.load(std::memory_order_relaxe
 void stop() {
   process.session.header().mode.store(Mode::kOff);
   process.session.header().activity.begin_anew();
-  free_filter.store(no_samples, std::memory_order_relaxed);
+  watch(no_samples);
 }
 
 [[gnu::noinline, gnu::cold]] bool connect() {
@@ -217,7 +224,7 @@ void stop() {
   if (exact) {
     for (auto& page : every_free) page.store(1, std::memory_order_relaxed);
   }
-  free_filter.store(exact ? every_free : process.session.filter(), std::memory_order_relaxed);
+  watch(exact ? every_free : process.session.filter());
   if (process.session.header().mode.load() == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
   if (!process.numbers.prepare() || (exact && !process.tags.prepare(log2_between_blocks()))) {
     process.session.header().lost.set_full.fetch_add(1);
@@ -289,7 +296,7 @@ std::uint64_t since_start() { return stamp() - process.start; }
   if (self.mode == Mode::kOff) return false;
   if (const std::uint32_t generation = process.generation.load(); self.generation != generation) {
     self.chains->known.forget();
-    self.chains->walker.forget_told();
+    self.chains->walker.forget();
     self.generation = generation;
   }
   self.activity = activity;
@@ -393,34 +400,46 @@ void send_module(ThreadState& self, const dl_find_object& object) {
 // A generation is part of the hash: after modules have gone, the same addresses are other chains.
 std::uint64_t seed_of(const ThreadState& self) { return 0x9e3779b97f4a7c15u + self.generation; }
 
-// The number of the chain, which the collector has been sent; 0 if there was no room to send or to number it.
-[[gnu::noinline]] std::uint64_t chain_of(ThreadState& self, void* frame) {
+// The chain of callers of the function with this frame.
+ChainWalker::Chain walk(ThreadState& self, const Registers& at) {
   Header& header = process.session.header();
-  const Registers at = caller_of(frame);
-  ChainWalker& walker = self.chains->walker;
   // Where there are samples only, the next one finds little as it was.
   const unsigned most = self.mode == Mode::kSampled ? header.depth : ChainWalker::kMost;
-  const auto [hash, end] = walker.walk(process.rules, at, self.stack.end_above(at.sp - 16), header.depth, most,
-                                       seed_of(self), [&](const dl_find_object& object) { send_module(self, object); });
-  if (end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
-  if (const std::uint64_t known = self.chains->known.number_of(hash); known != 0) [[likely]]
-    return known;
-  const std::uint64_t number = process.numbers.of(hash);
+  const ChainWalker::Chain chain =
+      self.chains->walker.walk(process.rules, at, self.stack.end_above(at.sp - 16), header.depth, most, seed_of(self),
+                               [&](const dl_find_object& object) { send_module(self, object); });
+  if (chain.end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
+  return chain;
+}
+
+// The number of the chain just walked, new to this thread, which the collector is sent; 0 if there was no room to send
+// or to number it.
+[[gnu::noinline]] std::uint64_t tell_chain(ThreadState& self, const ChainWalker::Chain& chain) {
+  ChainWalker& walker = self.chains->walker;
+  const std::uint64_t number = process.numbers.of(chain.hash);
   if (number == 0) {
-    header.lost.set_full.fetch_add(1, std::memory_order_relaxed);
+    process.session.header().lost.set_full.fetch_add(1, std::memory_order_relaxed);
     return 0;
   }
   const unsigned told = walker.told_frames(), count = walker.frames() - told;
   std::uint64_t* words = room(self, 2 + count);
   if (words == nullptr) return 0;
-  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end) << 32);
+  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(chain.end) << 32);
   words[1] = static_cast<std::uint64_t>(told) << 32 | number;
   for (unsigned index = 0; index < count; ++index) words[2 + index] = walker.frame(index);
   self.ring.publish(2 + count);
   walker.note_told();
-  self.chains->known.add(hash, number, process.numbers);
+  self.chains->known.add(chain.hash, number, process.numbers);
   return number;
 }
+
+// The number of the chain just walked, which the collector has been sent; 0 as tell_chain().
+std::uint64_t number_of(ThreadState& self, const ChainWalker::Chain& chain) {
+  const std::uint64_t known = self.chains->known.number_of(chain.hash);
+  return known != 0 ? known : tell_chain(self, chain);
+}
+
+std::uint64_t chain_of(ThreadState& self, void* frame) { return number_of(self, walk(self, caller_of(frame))); }
 
 // A stamp by which the thread's next event is put in order, counted from the session's. It is ready().
 std::uint64_t when(const ThreadState& self) { return self.since != 0 ? self.since : since_start(); }
@@ -540,20 +559,22 @@ void record_sample(void* block, std::size_t bytes, std::size_t counted, std::uin
 // The thread is ready(), and in the middle of no recording.
 [[gnu::always_inline]] inline bool at_hand(const ThreadState& self) { return as_left(self) && self.busy == Busy::kNo; }
 
-// The number of the chain if it is known by where it begins, or 0. `set`: where it is to be looked for.
-[[gnu::always_inline]] inline std::uint64_t remembered_chain_of(const ThreadState& self, void* frame,
-                                                                const ChainMemo::Set* set) {
-  return self.chains->walker.recall(self.chains->memo, caller_of(frame), set, seed_of(self));
+// The number of the chain if it is known by where it begins, or 0; but for that which is expected.
+std::uint64_t other_remembered_chain_of(ThreadState& self, const Registers& at) {
+  return self.chains->walker.recall_other(self.chains->memo, at, self.stack.readable_until(at.sp - 8));
 }
-// chain_of(), to be remembered so.
+// chain_of(), to be remembered so. What is needed is fetched from memory before, else each would be waited for in turn.
 std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
-  const auto expect = [](std::uintptr_t pc) { process.rules.expect(pc); };
+  ChainMemory& chains = *self.chains;
   const Registers at = caller_of(frame);
   const std::uintptr_t end = self.stack.readable_until(at.sp - 8);
-  self.chains->memo.nearest_callers(at, end, expect);  // else each would be waited for in turn
-  const std::uint64_t chain = chain_of(self, frame);
-  if (chain != 0) self.chains->walker.remember_in(self.chains->memo, end, seed_of(self), chain);
-  return chain;
+  chains.memo.expect(at, end, [](std::uintptr_t pc) { process.rules.expect(pc); });
+  const ChainWalker::Chain chain = walk(self, at);
+  chains.known.expect(chain.hash);
+  ChainMemo::Entry* entry = chains.walker.remember_in(chains.memo, end, seed_of(self));
+  const std::uint64_t number = number_of(self, chain);
+  if (entry != nullptr) entry->number = static_cast<std::uint32_t>(number);
+  return number;
 }
 
 [[gnu::noinline, gnu::cold]] void record_unseen_free(ThreadState& self, const Owned& owned) {
@@ -583,7 +604,9 @@ void record_owned(ThreadState& self, void* block, std::size_t size, void* frame)
 }
 
 void record_page(ThreadState& self, void* memory, std::size_t bytes, void* frame) {
-  std::uint64_t chain = remembered_chain_of(self, frame, expected_chain(self, frame));
+  const Registers at = caller_of(frame);
+  std::uint64_t chain = self.chains->walker.recall_expected(self.chains->memo, at);
+  if (chain == 0) chain = other_remembered_chain_of(self, at);
   if (chain == 0) chain = walked_chain_of(self, frame);
   if (chain == 0) return;
   if (std::uint64_t* words = room(self, 4))
@@ -646,18 +669,17 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   }
 }
 
-// Where every event is recorded, the short way for what comes often: a thread at hand, a chain that is known by where
-// it begins, memory for the block's word, room in the ring. False: the long way has to be taken.
-[[gnu::always_inline]] inline bool record_quickly(ThreadState& self, void* block, std::size_t size, void* frame,
-                                                  const ChainMemo::Set* set) {
-  if (!at_hand(self) || set == nullptr || block == nullptr || size >> Owner::kSizeBits != 0) return false;
+// Where every event is recorded, the short way for what comes often: a thread at hand, a chain that is remembered,
+// memory for the block's word, room in the ring. False: the long way has to be taken.
+[[gnu::always_inline]] inline bool record_quickly(ThreadState& self, void* block, std::size_t size,
+                                                  std::uint64_t chain) {
+  if (chain == 0 || !at_hand(self) || block == nullptr || size >> Owner::kSizeBits != 0) return false;
   self.busy = Busy::kRecording;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  std::uint64_t* word = process.tags.place_at_once(address, size);  // first, as it often comes from far away
-  const std::uint64_t chain = remembered_chain_of(self, frame, set);
+  std::uint64_t* word = process.tags.place_at_once(address, size);
   std::uint64_t* at = self.ring.reserve_at_once(2);
-  const bool quick = chain != 0 && word != nullptr && at != nullptr;
+  const bool quick = word != nullptr && at != nullptr;
   if (quick) [[likely]] {
     const Owned owned{Owner::of(chain, self.number), size};
     at[0] = first_word(Kind::kOwned, when(self));
@@ -683,8 +705,9 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
     record_event(block, size, frame, page);
   }
 }
-[[gnu::noinline]] void record_slowly(void* block, std::size_t size, void* frame) {
+[[gnu::noinline]] void* record_slowly(void* block, std::size_t size, void* frame) {
   record_one(block, size, frame, false);
+  return block;
 }
 
 // The free of a block with a word: the short way, and the long one.
@@ -737,9 +760,17 @@ bool release(FreeKind free, Kind kind, const Owned& owned) {
   return release(free, kind, owned) || free_sampled(block, free);
 }
 
+// What follows in remembered_chain(), where the chain is not the expected one.
+[[gnu::noinline]] std::uint64_t other_remembered_chain(ThreadState& self, void* frame) {
+  const std::uint64_t chain = other_remembered_chain_of(self, caller_of(frame));
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  self.busy = Busy::kNo;
+  return chain;
+}
+
 }  // namespace
 
-constinit std::atomic<std::atomic<std::uint16_t>*> free_filter{no_samples};
+constinit FreeFilter free_filter{no_samples};
 
 // A debugger that has loaded this library may take its malloc for the program's and call it. A heap's first pages are
 // taken before anything is recorded.
@@ -770,13 +801,27 @@ AttachResult attach(const char* wish) {
 
 void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
 
-// Both end in a jump to whatever is rare: what often happens saves no registers.
-[[gnu::noinline]] void record_allocation(void* block, std::size_t size, void* frame, const ChainMemo::Set* set) {
+// Before the block is there: a chain is the same before and after, and what is remembered comes meanwhile.
+[[gnu::noinline]] std::uint64_t remembered_chain(void* frame) {
   ThreadState& self = this_thread;
-  if (!record_quickly(self, block, size, frame, set)) [[unlikely]]
+  if (self.mode != Mode::kExact || self.busy != Busy::kNo) return 0;
+  self.busy = Busy::kRecording;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const std::uint64_t chain = self.chains->walker.recall_expected(self.chains->memo, caller_of(frame));
+  if (chain == 0) return other_remembered_chain(self, frame);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  self.busy = Busy::kNo;
+  return chain;
+}
+
+// Both end in a jump to whatever is rare: what often happens saves no registers.
+[[gnu::noinline]] void* record_allocation(void* block, std::size_t size, void* frame, std::uint64_t chain) {
+  ThreadState& self = this_thread;
+  if (!record_quickly(self, block, size, chain)) [[unlikely]]
     return record_slowly(block, size, frame);
   if (self.pended != 0) [[unlikely]]
     end_recording(self);
+  return block;
 }
 
 [[gnu::noinline]] bool record_free(void* block, FreeKind kind) {

@@ -19,13 +19,20 @@ namespace heapyard::tracer {
 extern thread_local constinit ThreadState this_thread __attribute__((tls_model("initial-exec")));
 
 // What the fast path of free looks at: a count per page; of sampled blocks, or ones throughout when every free is
-// recorded. Never null. Changes seldom.
-extern std::atomic<std::atomic<std::uint16_t>*> free_filter;
+// recorded. Then the first one is enough, and no others take room in the processor's caches. Changes seldom.
+struct FreeFilter {
+  std::atomic<std::atomic<std::uint16_t>*> counts;  // kPageFilter of them
+  std::atomic<std::size_t> mask{kPageFilter - 1};   // of their places
+};
+extern FreeFilter free_filter __attribute__((visibility("hidden")));  // so that its address is no load
 
 enum class FreeKind { kFree, kMove };
 
-// `frame`: __builtin_frame_address(0) of the function the program called. `set`: what expected_chain() said before.
-void record_allocation(void* block, std::size_t size, void* frame, const ChainMemo::Set* set);
+// The number of the call chain of the function with this frame, __builtin_frame_address(0), if it is remembered and
+// every event is recorded; else 0.
+std::uint64_t remembered_chain(void* frame);
+// `frame`: of the function the program called. `chain`: what remembered_chain() said of it. Returns the block.
+void* record_allocation(void* block, std::size_t size, void* frame, std::uint64_t chain);
 // True: it was one that is recorded.
 bool record_free(void* block, FreeKind kind);
 void record_stay(void* block);  // the realloc failed
@@ -50,31 +57,19 @@ inline bool is_due(std::size_t size) { return size >= this_thread.to_sample; }
 // It is not.
 inline void count_down(std::size_t size) { this_thread.to_sample -= size + 1; }
 
-// Where the chain of a function with this frame is to be looked for, by a thread that has chains.
-[[gnu::always_inline]] inline const ChainMemo::Set* expected_chain(const ThreadState& self, void* frame) {
-  const Registers at = caller_of(frame);
-  return self.chains->memo.expect(at, self.stack.readable_until(at.sp - 8));
-}
-// The same, where every event is recorded; else null.
-[[gnu::always_inline]] inline const ChainMemo::Set* expected_chain(void* frame) {
-  const ThreadState& self = this_thread;
-  return self.mode == Mode::kExact && self.chains != nullptr ? expected_chain(self, frame) : nullptr;
-}
-
 // It is: what `allocate` gives is recorded, unless that failed. What is remembered of the chain has often to come from
 // far away; it does while `allocate` is at work.
 template <class Allocate>
 [[gnu::always_inline]] inline void* recorded(std::size_t size, void* frame, Allocate allocate) {
-  const ChainMemo::Set* set = expected_chain(frame);
-  void* block = allocate();
-  record_allocation(block, size, frame, set);
-  return block;
+  const std::uint64_t chain = remembered_chain(frame);
+  return record_allocation(allocate(), size, frame, chain);
 }
 
 // Whether a free of `block` has to be looked at.
 inline bool watched(const void* block) {
-  const std::atomic<std::uint16_t>* filter = free_filter.load(std::memory_order_relaxed);
-  return filter[filter_place(reinterpret_cast<std::uintptr_t>(block))].load(std::memory_order_relaxed) != 0;
+  const std::atomic<std::uint16_t>* counts = free_filter.counts.load(std::memory_order_relaxed);
+  const std::size_t page = reinterpret_cast<std::uintptr_t>(block) / kPage;
+  return counts[page & free_filter.mask.load(std::memory_order_relaxed)].load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace heapyard::tracer

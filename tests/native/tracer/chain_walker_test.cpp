@@ -39,7 +39,7 @@ struct Ours {
   std::map<std::uint64_t, std::vector<std::uintptr_t>> chains;
   std::map<std::vector<std::uintptr_t>, std::uint32_t> numbers;
   std::vector<std::uintptr_t> told;  // outermost first, as a collector has it
-  unsigned recalled = 0, looked = 0, told_again = 0;
+  unsigned recalled = 0, expected = 0, looked = 0, told_again = 0;
   std::uintptr_t sp = 0;  // of the last look
 };
 thread_local Ours* ours;
@@ -59,9 +59,9 @@ constexpr auto kNothing = [](const dl_find_object&) {};
       ours->numbers.emplace(expected, static_cast<std::uint32_t>(ours->numbers.size() + 1)).first->second;
   ours->stack.end_above(at.sp - 8);
   const std::uintptr_t stack_end = ours->stack.readable_until(at.sp - 8);
-  const ChainMemo::Set* set = ours->memo.expect(at, stack_end);
-  const std::uint32_t known = ours->walker.recall(ours->memo, at, set, kSeed);
-  EXPECT_EQ(ours->walker.recall(ours->memo, at, set, kSeed + 1), 0u);
+  std::uint32_t known = ours->walker.recall_expected(ours->memo, at);
+  ours->expected += known != 0;
+  if (known == 0) known = ours->walker.recall_other(ours->memo, at, stack_end);
   ++ours->looked;
   ours->sp = at.sp;
   if (known != 0) {
@@ -77,7 +77,8 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   const auto [entry, fresh] = ours->hashes.emplace(expected, found.hash);
   ASSERT_EQ(entry->second, found.hash);                                           // the same chain, the same hash
   ASSERT_EQ(ours->chains.emplace(found.hash, expected).first->second, expected);  // and no other
-  ours->walker.remember_in(ours->memo, stack_end, kSeed, number);
+  if (ChainMemo::Entry* remembered = ours->walker.remember_in(ours->memo, stack_end, kSeed))
+    remembered->number = number;
   if (!fresh) return;
   ASSERT_LE(ours->walker.told_frames(), std::min(ours->told.size(), expected.size()));
   ours->told_again += ours->walker.told_frames();
@@ -300,6 +301,32 @@ TEST(ChainMemoTest, GrowsWithTheChainsThatComeOften) {
   }
   EXPECT_EQ(ours->numbers.size(), kChains);
   EXPECT_GT(ours->recalled, kChains * 3 / 4);
+}
+
+// Chains that come in one order: the next is expected, but for the first, before which nothing had come. In two orders
+// by turns: it is sought where it was the last time but one. A walker that has forgotten knows none.
+TEST(ChainMemoTest, ExpectsTheChainThatCameNextTheLastTime) {
+  const auto memory = std::make_unique<Ours>(Walk{false, 256, ChainWalker::kMost});
+  ours = memory.get();
+  struct Turn {
+    std::vector<unsigned> chains;
+    unsigned recalled, expected;
+    bool forget_first = false;
+  };
+  const std::vector<unsigned> in_order{1, 2, 3, 4, 5}, by_turns{1, 3, 1, 2, 1, 3, 1, 2};
+  const Turn turns[] = {{in_order, 0, 0},  {in_order, 5, 4},
+                        {in_order, 5, 5},  {by_turns, 8, 2},  // 1 after 5, as ever, and 1 after 3, the second time
+                        {{3}, 0, 0, true}, {{3}, 1, 1}};
+  for (const Turn& turn : turns) {  // of one place, so that they are the same chains
+    if (turn.forget_first) ours->walker.forget();
+    ours->recalled = ours->expected = 0;
+    for (const unsigned chain : turn.chains) {
+      chosen = chain;
+      of_level<2, 0>(std::make_integer_sequence<unsigned, kEach>());
+    }
+    EXPECT_EQ(ours->recalled, turn.recalled);
+    EXPECT_EQ(ours->expected, turn.expected);
+  }
 }
 
 TEST(ChainMemoTest, AnEntryComparesItsOwnWordsAndNoOther) {
