@@ -16,6 +16,7 @@
 #include <functional>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "tracer/collector/json.hpp"
 #include "tracer/session/poisson.hpp"
@@ -167,6 +168,10 @@ std::uint64_t Process::microseconds(std::uint64_t stamp) const {
 inline std::uint64_t Process::next_stamp(Cursor& cursor) {
   while (const std::uint64_t words = cursor.whole()) {
     const std::uint64_t* at = cursor.record();
+    if (is_brief(at[0])) [[likely]] {
+      cursor.count = words;
+      return (start_stamp_ + rings_[cursor.ring].since) | 1;
+    }
     const Kind kind = kind_of(at[0]);
     if (kind >= Kind::kOwned && kind <= Kind::kBack) [[likely]] {
       cursor.count = words;
@@ -177,6 +182,9 @@ inline std::uint64_t Process::next_stamp(Cursor& cursor) {
         break;
       case Kind::kMore:
         rings_[cursor.ring].more = at[0] & kAddressBits;
+        break;
+      case Kind::kSince:
+        rings_[cursor.ring].since = at[0] & kAddressBits;
         break;
       case Kind::kChain:
         chain(rings_[cursor.ring], at);
@@ -257,14 +265,20 @@ void Process::take_unnumbered() {
 inline void Process::take(Cursor& cursor) {
   const std::uint64_t* at = cursor.record();
   const std::uint64_t address = at[0] & kAddressBits;
-  const Kind kind = kind_of(at[0]);
+  const Kind kind = is_brief(at[0]) ? kind_of_brief(at[0]) : kind_of(at[0]);
   ++events_;
   if (kind >= Kind::kOwned) [[likely]] {  // next_stamp() has seen to the rest
-    std::uint64_t& more = rings_[cursor.ring].more;
-    const Owned event{{at[1] & ((std::uint64_t{1} << Owner::kBits) - 1)},
-                      more << Owner::kSizeBits | at[1] >> Owner::kBits};
-    more = 0;
-    const std::uint64_t when = start_stamp_ + address;
+    RingAccount& ring = rings_[cursor.ring];
+    std::uint64_t since_start = ring.since;
+    Owned event;
+    if (is_brief(at[0])) [[likely]] {
+      event = owned_of_brief(at[0]);
+    } else {
+      event = Owned::of(at[1]);
+      event.size |= std::exchange(ring.more, 0) << Owner::kSizeBits;
+      since_start = address;
+    }
+    const std::uint64_t when = start_stamp_ + since_start;
     cursor.at += cursor.count;
     if (!owned(kind, event, when)) [[unlikely]] {
       if (unnumbered_.size() < kUnnumbered)

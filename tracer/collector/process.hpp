@@ -76,6 +76,7 @@ class Process {
     std::uint64_t moved_size = 0;
     std::uint32_t number = 0;          // of its thread
     std::uint64_t more = 0;            // upper bits of the next size
+    std::uint64_t since = 0;           // stamp of the brief events, counted from the session's
     std::vector<std::uint32_t> nodes;  // of the chain told last, outermost first
   };
   struct Waiting {

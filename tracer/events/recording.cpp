@@ -291,9 +291,16 @@ std::uint64_t since_start() { return stamp() - process.start; }
   }
   Header& header = process.session.header();
   const std::uint64_t activity = header.activity.take(self.number);
-  self.since = Activity::alone(activity) ? since_start() : 0;
+  self.since = 0;
   self.mode = header.mode.load();
   if (self.mode == Mode::kOff) return false;
+  if (self.mode == Mode::kExact && Activity::alone(activity)) {
+    if (std::uint64_t* at = self.ring.reserve(1)) {
+      self.since = since_start();
+      at[0] = first_word(Kind::kSince, self.since);
+      self.ring.publish(1);
+    }
+  }
   if (const std::uint32_t generation = process.generation.load(); self.generation != generation) {
     self.chains->known.forget();
     self.chains->walker.forget();
@@ -443,6 +450,18 @@ std::uint64_t chain_of(ThreadState& self, void* frame) { return number_of(self, 
 
 // A stamp by which the thread's next event is put in order, counted from the session's. It is ready().
 std::uint64_t when(const ThreadState& self) { return self.since != 0 ? self.since : since_start(); }
+
+// What was reserved is written: an event of a block of fewer than 1 << kBriefSizeBits bytes, into two words.
+[[gnu::always_inline]] inline void write_small(ThreadState& self, std::uint64_t* at, Kind kind, const Owned& owned) {
+  if (self.since != 0) [[likely]] {
+    at[0] = brief(kind, owned);
+    self.ring.publish(1);
+  } else {
+    at[0] = first_word(kind, since_start());
+    at[1] = owned.size << Owner::kBits | owned.owner.word;
+    self.ring.publish(2);
+  }
+}
 
 // False: there was no room.
 [[gnu::always_inline]] inline bool write_owned(ThreadState& self, Kind kind, const Owned& owned, std::uint64_t stamp) {
@@ -673,7 +692,7 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
 // memory for the block's word, room in the ring. False: the long way has to be taken.
 [[gnu::always_inline]] inline bool record_quickly(ThreadState& self, void* block, std::size_t size,
                                                   std::uint64_t chain) {
-  if (chain == 0 || !at_hand(self) || block == nullptr || size >> Owner::kSizeBits != 0) return false;
+  if (chain == 0 || !at_hand(self) || block == nullptr || size >> kBriefSizeBits != 0) return false;
   self.busy = Busy::kRecording;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const auto address = reinterpret_cast<std::uintptr_t>(block);
@@ -682,9 +701,7 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
   const bool quick = word != nullptr && at != nullptr;
   if (quick) [[likely]] {
     const Owned owned{Owner::of(chain, self.number), size};
-    at[0] = first_word(Kind::kOwned, when(self));
-    at[1] = size << Owner::kBits | owned.owner.word;
-    self.ring.publish(2);
+    write_small(self, at, Kind::kOwned, owned);
     BlockTags::put(word, address, owned);
     self.last = address;
   }
@@ -712,15 +729,13 @@ void record_event(void* block, std::size_t size, void* frame, bool page) {
 
 // The free of a block with a word: the short way, and the long one.
 [[gnu::always_inline]] inline bool release_quickly(ThreadState& self, Kind kind, const Owned& owned) {
-  if (!at_hand(self) || owned.size >> Owner::kSizeBits != 0) return false;
+  if (!at_hand(self) || owned.size >> kBriefSizeBits != 0) return false;
   self.busy = Busy::kRecording;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::uint64_t* at = self.ring.reserve_at_once(2);
   const bool quick = at != nullptr;
   if (quick) [[likely]] {
-    at[0] = first_word(kind, when(self));
-    at[1] = owned.size << Owner::kBits | owned.owner.word;
-    self.ring.publish(2);
+    write_small(self, at, kind, owned);
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
   self.busy = Busy::kNo;

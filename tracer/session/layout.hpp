@@ -8,13 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tracer/session/bell.hpp"
 #include "tracer/session/activity.hpp"
+#include "tracer/session/bell.hpp"
+#include "tracer/session/owner.hpp"
 
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;  // threads at once
 inline constexpr std::uint32_t kFrames = 256;  // of a chain at most
@@ -46,6 +47,7 @@ enum class Kind : std::uint8_t {
   kGoneMove,    // because of a realloc that may yet fail
   kBack,        // which it did
   kMore,        // size >> Owner::kSizeBits of the next of these
+  kSince,       // stamp of the brief events that follow: 1 << 63 | kind - kOwned << 61 | size << Owner::kBits | owner
 };
 
 inline constexpr std::uint64_t kAddressBits = (std::uint64_t{1} << 56) - 1;
@@ -55,12 +57,27 @@ constexpr std::uint64_t first_word(Kind kind, std::uint64_t rest) {
 }
 constexpr Kind kind_of(std::uint64_t first) { return static_cast<Kind>(first >> 56); }
 
+// Events of kOwned to kGoneMove in one word, by a thread that records alone: most of all.
+inline constexpr unsigned kBriefSizeBits = Owner::kSizeBits - 3;
+constexpr std::uint64_t brief(Kind kind, const Owned& owned) {
+  return (std::uint64_t{4} | (static_cast<std::uint64_t>(kind) - static_cast<std::uint64_t>(Kind::kOwned))) << 61 |
+         owned.size << Owner::kBits | owned.owner.word;
+}
+constexpr bool is_brief(std::uint64_t first) { return first >> 63 != 0; }
+constexpr Kind kind_of_brief(std::uint64_t word) {
+  return static_cast<Kind>(static_cast<std::uint64_t>(Kind::kOwned) + (word >> 61 & 3));
+}
+constexpr Owned owned_of_brief(std::uint64_t word) {
+  return Owned::of(word & ((std::uint64_t{1} << (Owner::kBits + kBriefSizeBits)) - 1));
+}
+
 // Words of the record that begins with `first`; 0 if there is no such record.
 constexpr std::uint64_t record_words(std::uint64_t first) {
-  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 2, 2, 2, 2, 2, 1};  // by kind; 0: the record says
+  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 2, 2, 2, 2, 2, 1, 1};  // by kind; 0: the record says
+  if (is_brief(first)) return 1;
   const std::uint64_t rest = first & kAddressBits;
   const Kind kind = kind_of(first);
-  if (kind > Kind::kMore) return 0;
+  if (kind > Kind::kSince) return 0;
   if (const std::uint8_t words = kFixed[static_cast<std::size_t>(kind)]) [[likely]]
     return words;
   if (kind == Kind::kPad) return rest;

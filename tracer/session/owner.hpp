@@ -26,6 +26,11 @@ struct Owner {
 struct Owned {
   Owner owner;
   std::uint64_t size = 0;  // as asked for
+
+  // Of size << Owner::kBits | owner.
+  static constexpr Owned of(std::uint64_t word) {
+    return {{word & ((std::uint64_t{1} << Owner::kBits) - 1)}, word >> Owner::kBits};
+  }
 };
 
 }  // namespace heapyard::tracer

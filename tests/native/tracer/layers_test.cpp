@@ -153,6 +153,27 @@ TEST_F(Samples, OfManyThreads) {
   for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
 }
 
+// Every kind of brief event, owners and sizes up to the largest; no other record is taken for one.
+TEST(BriefEvent, HoldsWhatItIsOf) {
+  constexpr std::uint64_t kLargest = (std::uint64_t{1} << kBriefSizeBits) - 1;
+  for (const Kind kind : {Kind::kOwned, Kind::kGone, Kind::kGoneAtOnce, Kind::kGoneMove}) {
+    for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, kLargest}) {
+      for (const std::uint64_t chain : {std::uint64_t{1}, Owner::kChains - 1}) {
+        for (const std::uint64_t thread : {0u, Owner::kThreads - 1}) {
+          const std::uint64_t word = brief(kind, {Owner::of(chain, thread), size});
+          ASSERT_TRUE(is_brief(word));
+          EXPECT_EQ(record_words(word), 1u);
+          EXPECT_EQ(kind_of_brief(word), kind);
+          EXPECT_EQ(owned_of_brief(word).size, size);
+          EXPECT_EQ(owned_of_brief(word).owner.word, Owner::of(chain, thread).word);
+        }
+      }
+    }
+  }
+  for (unsigned kind = 0; kind <= static_cast<unsigned>(Kind::kSince); ++kind)
+    EXPECT_FALSE(is_brief(first_word(static_cast<Kind>(kind), ~std::uint64_t{0})));
+}
+
 // Inserted while it grows, found after; the memory of few samples stays small.
 TEST_F(ManySamples, GrowAsNeeded) {
   SampleSet set(session_);
