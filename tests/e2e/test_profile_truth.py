@@ -78,7 +78,7 @@ def nodes_of(trace: Trace, node: int) -> list[int]:
     return found
 
 
-LARGE = [(4 << 20) - 2, (4 << 20) - 1, 5 << 20, (64 << 20) - 1, 64 << 20, (100 << 20) + 1]
+LARGE = [(4 << 20) - 2, (4 << 20) - 1, 5 << 20, (8 << 20) - 1, 8 << 20, 9 << 20, (64 << 20) - 1, 64 << 20, (100 << 20) + 1]
 
 
 def test_exact_of_large_blocks(tmp_path: Path):

@@ -451,7 +451,7 @@ std::uint64_t chain_of(ThreadState& self, void* frame) { return number_of(self, 
 // A stamp by which the thread's next event is put in order, counted from the session's. It is ready().
 std::uint64_t when(const ThreadState& self) { return self.since != 0 ? self.since : since_start(); }
 
-// What was reserved is written: an event of a block of fewer than 1 << kBriefSizeBits bytes, into two words.
+// An event of a block of fewer than 1 << kBriefSizeBits bytes, into two words that were reserved.
 [[gnu::always_inline]] inline void write_small(ThreadState& self, std::uint64_t* at, Kind kind, const Owned& owned) {
   if (self.since != 0) [[likely]] {
     at[0] = brief(kind, owned);
