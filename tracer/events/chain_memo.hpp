@@ -157,7 +157,7 @@ class ChainMemo {
   }
 
  private:
-  static constexpr unsigned kFirstSets = 1 << 6, kMostSets = 1 << 9, kPatience = 2, kFrameBits = 14;
+  static constexpr unsigned kFirstSets = 1 << 6, kMostSets = 1 << 10, kPatience = 2, kFrameBits = 14;
   static constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
   static constexpr std::uint64_t kOdds[] = {0xbf58476d1ce4e5b9u, 0x94d049bb133111ebu};
 
