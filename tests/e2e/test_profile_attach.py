@@ -134,6 +134,15 @@ def test_again_and_again(tmp_path: Path):
     assert nothing_is_left() == []
 
 
+def test_sampled_after_exact(tmp_path: Path):
+    """Where every free was looked at, only those of samples are from then on, and none is missed."""
+    with serving() as server:
+        watched(server, tmp_path / "exact", "keep", mode="exact", never_step=True)
+        [trace] = watched(server, tmp_path / "sampled", "keep", "load", mode="sampled")
+    assert trace.end["frees"] > 0
+    assert functions_at_end(trace).get("churn", 0) < 30 * MB
+
+
 def test_children_forked_later_are_traced(tmp_path: Path):
     with serving() as server:
         parent, child = sorted(watched(server, tmp_path, "fork", mode="exact"), key=lambda t: t.meta["pid"])
