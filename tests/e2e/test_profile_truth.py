@@ -113,7 +113,7 @@ def test_exact_tells_when(tmp_path: Path):
     ])
     trace = only(traced(tmp_path, "/usr/bin/python3", "-c", script, mode="exact", never_step=True))
     when = {s.name or s.kind: s.time for s in trace.snapshots}
-    assert when["before"] + 0.35 < when["peak"] < when["after"] - 0.35
+    assert when["before"] + 0.2 < when["peak"] < when["after"] - 0.2  # a late collector tells it earlier
 
 
 def test_what_exact_takes_is_not_the_programs(tmp_path: Path):
