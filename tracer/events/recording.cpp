@@ -38,13 +38,14 @@ constexpr int kNapsSampled = 300, kNapsUntilGone = 10'000;
 // late, nobody comes by here then, and the next session begins at once.
 std::uint64_t until_asked_again() { return loaded_late() ? 0 : 1 << 20; }
 
-constinit Activity no_activity;  // that no thread has taken
-constinit std::atomic<std::uint16_t> no_samples[kPageFilter] = {};
-constinit std::atomic<std::uint16_t> every_free[kPageFilter] = {};  // ones, once a session is exact
+constinit Activity no_activity;                        // that no thread has taken
+constinit SampleCount no_free[kSampleCounts] = {};     // but of early blocks
+constinit SampleCount every_free[kSampleCounts] = {};  // its first count; the others are for who loaded the mask before
 
-// Whoever comes in between looks at one place more or less than there is to see, in a table of either kind.
-void watch(std::atomic<std::uint16_t>* counts) {
-  free_filter.mask.store(kPageFilter - 1);
+// Each table says yes of early blocks, to whoever loads a mask and then the table that was not set with it too.
+void watch(SampleCount* counts) {
+  if (free_filter.mask.load() == 0) change(counts[0], 1);
+  free_filter.mask.store(kSampleCounts - 1);
   free_filter.counts.store(counts);
   if (counts == every_free) free_filter.mask.store(0);
 }
@@ -97,19 +98,24 @@ struct Process {
   char wish[256] = {};                     // of whoever attached
   std::atomic<int> connecting{0};          // 0 not yet, 1 one thread is at it, 2 done, 3 there is no collector
   std::atomic<std::uint32_t> modules_known{0};
-  std::atomic<std::uintptr_t> modules[512] = {};  // bases of the objects the collector knows of
-  RuleCache rules;
-  Recorders recorders;
   pthread_key_t at_thread_end = 0;
   bool has_key = false;
   std::uint32_t first_log2_interval = 0;  // that a session begins with; 0 where nothing is sampled
 };
 constinit Process process;
 
+// All zero at first, and apart from what is not: so what of it is never touched is no memory.
+struct Tables {
+  std::atomic<std::uintptr_t> modules[512] = {};  // bases of the objects the collector knows of
+  RuleCache rules;
+  Recorders recorders;
+};
+constinit Tables tables;
+
 // What other libraries allocate and free later in the thread's end takes a ring anew.
 void give_ring_back(void*) {
   ThreadState& self = this_thread;
-  if (loaded_late()) process.recorders.leave(&self);
+  if (loaded_late()) tables.recorders.leave(&self);
   if (self.chains != nullptr) munmap(self.chains, sizeof *self.chains);
   if (self.ring) self.ring.ring()->state.store(RingState::kLeft, std::memory_order_release);
   self = ThreadState{};
@@ -119,13 +125,13 @@ void after_fork_in_child() {
   if (process.session) munmap(process.session.base(), process.session.bytes());
   process.session = Session{};
   process.activity = &no_activity;
-  watch(no_samples);
+  watch(no_free);
   process.connecting.store(process.connecting.load() == 3 ? 3 : 0);
   process.tagging = false;  // and the words of the parent's blocks are gone
   process.modules_known.store(0);
   process.generation.fetch_add(1);
   if (loaded_late()) {
-    process.recorders.forget();
+    tables.recorders.forget();
     redirect_after_fork();
   }
   ThreadState& self = this_thread;
@@ -179,9 +185,9 @@ void observe(const char* function, const Events* events) {
   if (auto* observe = reinterpret_cast<Observe>(next_symbol(function))) observe(events);
 }
 
-void watch_pages_of_early_blocks(std::atomic<std::uint16_t>* filter) {
-  for (std::size_t offset = 0; offset < EarlyBlocks::kBytes; offset += kPage)
-    filter[filter_place(early_blocks.begin() + offset)].fetch_add(1, std::memory_order_relaxed);
+void watch_early_blocks_in(SampleCount* filter) {
+  for (std::size_t offset = 0; offset < EarlyBlocks::kBytes; offset += kSampleReach)
+    change(filter[count_place(early_blocks.begin() + offset)], 1);
 }
 
 Mode mode() { return process.session.header().mode.load(std::memory_order_relaxed); }
@@ -189,7 +195,7 @@ Mode mode() { return process.session.header().mode.load(std::memory_order_relaxe
 void stop() {
   process.session.header().mode.store(Mode::kOff);
   process.session.header().activity.begin_anew();
-  watch(no_samples);
+  watch(no_free);
 }
 
 [[gnu::noinline, gnu::cold]] bool connect() {
@@ -211,9 +217,9 @@ void stop() {
     process.has_key = pthread_key_create(&process.at_thread_end, give_ring_back) == 0;
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
   }
-  process.rules.forget();  // after a fork they are known, and the new session's modules are not
+  tables.rules.forget();  // after a fork they are known, and the new session's modules are not
   process.samples = SampleSet(process.session);
-  watch_pages_of_early_blocks(process.session.filter());
+  watch_early_blocks_in(process.session.filter());
   const bool exact = process.session.header().mode.load() == Mode::kExact;
   process.activity = &process.session.header().activity;
   process.start = process.session.header().start_stamp;
@@ -221,9 +227,7 @@ void stop() {
   process.tagging = exact;
   const bool sampled = process.session.header().mode.load() == Mode::kSampled;
   process.first_log2_interval = sampled ? process.session.header().log2_interval.load() : 0;
-  if (exact) {
-    for (auto& page : every_free) page.store(1, std::memory_order_relaxed);
-  }
+  if (exact) every_free[0].store(1);
   watch(exact ? every_free : process.session.filter());
   if (process.session.header().mode.load() == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
   if (!process.numbers.prepare() || (exact && !process.tags.prepare(log2_between_blocks()))) {
@@ -255,7 +259,7 @@ bool take_ring(ThreadState& self) {
     }
     self.ring = RingWriter(ring, process.session.words(index), process.session.ring_bytes(), header.bell);
     self.chains->walker.forget_told();
-    if (loaded_late()) process.recorders.enter(index, &self);
+    if (loaded_late()) tables.recorders.enter(index, &self);
     return true;
   }
   return false;
@@ -350,7 +354,7 @@ void send_module(ThreadState& self, const dl_find_object& object) {
   const auto begin = reinterpret_cast<std::uintptr_t>(object.dlfo_map_start);
   const std::uint32_t known = process.modules_known.load(std::memory_order_acquire);
   for (std::uint32_t index = 0; index < known && index < 512; ++index) {
-    if (process.modules[index].load(std::memory_order_relaxed) == begin) return;
+    if (tables.modules[index].load(std::memory_order_relaxed) == begin) return;
   }
   const link_map* map = object.dlfo_link_map;
   char path[1024];
@@ -401,7 +405,7 @@ void send_module(ThreadState& self, const dl_find_object& object) {
   self.ring.publish(words);
   process.session.header().modules_sent.fetch_add(1, std::memory_order_release);
   const std::uint32_t place = process.modules_known.fetch_add(1, std::memory_order_acq_rel);
-  if (place < 512) process.modules[place].store(begin, std::memory_order_relaxed);
+  if (place < 512) tables.modules[place].store(begin, std::memory_order_relaxed);
 }
 
 // A generation is part of the hash: after modules have gone, the same addresses are other chains.
@@ -413,7 +417,7 @@ ChainWalker::Chain walk(ThreadState& self, const Registers& at) {
   // Where there are samples only, the next one finds little as it was.
   const unsigned most = self.mode == Mode::kSampled ? header.depth : ChainWalker::kMost;
   const ChainWalker::Chain chain =
-      self.chains->walker.walk(process.rules, at, self.stack.end_above(at.sp - 16), header.depth, most, seed_of(self),
+      self.chains->walker.walk(tables.rules, at, self.stack.end_above(at.sp - 16), header.depth, most, seed_of(self),
                                [&](const dl_find_object& object) { send_module(self, object); });
   if (chain.end == ChainEnd::kTorn) header.lost.chains_torn.fetch_add(1, std::memory_order_relaxed);
   return chain;
@@ -587,7 +591,7 @@ std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
   ChainMemory& chains = *self.chains;
   const Registers at = caller_of(frame);
   const std::uintptr_t end = self.stack.readable_until(at.sp - 8);
-  chains.memo.expect(at, end, [](std::uintptr_t pc) { process.rules.expect(pc); });
+  chains.memo.expect(at, end, [](std::uintptr_t pc) { tables.rules.expect(pc); });
   const ChainWalker::Chain chain = walk(self, at);
   chains.known.expect(chain.hash);
   ChainMemo::Entry* entry = chains.walker.remember_in(chains.memo, end, seed_of(self));
@@ -785,7 +789,7 @@ bool release(FreeKind free, Kind kind, const Owned& owned) {
 
 }  // namespace
 
-constinit FreeFilter free_filter{no_samples};
+constinit FreeFilter free_filter{no_free, kSampleCounts - 1};
 
 // A debugger that has loaded this library may take its malloc for the program's and call it. A heap's first pages are
 // taken before anything is recorded.
@@ -809,12 +813,15 @@ AttachResult attach(const char* wish) {
   // A thread of a program that this library was preloaded into may be quicker.
   while (!connected() && process.connecting.load() == 1) sched_yield();
   if (process.connecting.load() != 2) return AttachResult::kNobodyThere;
-  process.recorders.begin_anew();
+  tables.recorders.begin_anew();
   redirect_calls();
   return AttachResult::kTraced;
 }
 
-void watch_early_blocks() { watch_pages_of_early_blocks(no_samples); }
+void watch_early_blocks() {
+  watch_early_blocks_in(no_free);
+  watch_early_blocks_in(every_free);
+}
 
 // Before the block is there: a chain is the same before and after, and what is remembered comes meanwhile.
 [[gnu::noinline]] std::uint64_t remembered_chain(void* frame) {
@@ -883,7 +890,7 @@ void record_mark(const char* name) {
 
 void forget_modules() {
   if (process.connecting.load() != 2) return;
-  process.rules.forget();
+  tables.rules.forget();
   process.modules_known.store(0);
   process.generation.fetch_add(1);
   process.session.header().activity.begin_anew();

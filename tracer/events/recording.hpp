@@ -18,11 +18,11 @@ namespace heapyard::tracer {
 
 extern thread_local constinit ThreadState this_thread __attribute__((tls_model("initial-exec")));
 
-// What the fast path of free looks at: a count per page; of sampled blocks, or ones throughout when every free is
-// recorded. Then the first one is enough, and no others take room in the processor's caches. Changes seldom.
+// What the fast path of free looks at: a count of sampled blocks by place; where no free or every one is recorded, one
+// and the same count, so that no others take room in the processor's caches. Changes seldom.
 struct FreeFilter {
-  std::atomic<std::atomic<std::uint16_t>*> counts;  // kPageFilter of them
-  std::atomic<std::size_t> mask{kPageFilter - 1};   // of their places
+  std::atomic<SampleCount*> counts;  // kSampleCounts of them
+  std::atomic<std::size_t> mask;     // of their places
 };
 extern FreeFilter free_filter __attribute__((visibility("hidden")));  // so that its address is no load
 
@@ -67,9 +67,9 @@ template <class Allocate>
 
 // Whether a free of `block` has to be looked at.
 inline bool watched(const void* block) {
-  const std::atomic<std::uint16_t>* counts = free_filter.counts.load(std::memory_order_relaxed);
-  const std::size_t page = reinterpret_cast<std::uintptr_t>(block) / kPage;
-  return counts[page & free_filter.mask.load(std::memory_order_relaxed)].load(std::memory_order_relaxed) != 0;
+  const std::size_t place =
+      reinterpret_cast<std::uintptr_t>(block) / kSampleReach & free_filter.mask.load(std::memory_order_acquire);
+  return free_filter.counts.load(std::memory_order_relaxed)[place].load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace heapyard::tracer

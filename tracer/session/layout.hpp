@@ -11,11 +11,12 @@
 #include "tracer/session/activity.hpp"
 #include "tracer/session/bell.hpp"
 #include "tracer/session/owner.hpp"
+#include "tracer/session/sample_filter.hpp"
 
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;  // threads at once
 inline constexpr std::uint32_t kFrames = 256;  // of a chain at most
@@ -126,11 +127,7 @@ struct Header {
   std::uint32_t command_bytes;
 };
 
-// How many sampled blocks lie on pages that share a number: 0 on nearly every free, so that a free costs one load.
-inline constexpr std::size_t kPageFilter = 1u << 16;
-inline constexpr std::size_t filter_place(std::uintptr_t address) { return (address >> 12) & (kPageFilter - 1); }
-
-inline constexpr std::uint32_t kFirstBuckets = 1u << 10;  // 64 KiB
+inline constexpr std::uint32_t kFirstBuckets = 1u << 8;  // 16 KiB
 struct alignas(64) Bucket {
   std::atomic<std::uint64_t> address[8];
 };
@@ -154,7 +151,7 @@ struct Layout {
   constexpr Layout(std::size_t rings, std::size_t bytes_of_ring, std::size_t buckets)
       : ring_bytes(bytes_of_ring),
         filter(in_pages(sizeof(Header))),
-        set(filter + kPageFilter * sizeof(std::uint16_t)),
+        set(filter + kSampleCounts),
         ring_heads(set + buckets * sizeof(Bucket)),
         ring_words(in_pages(ring_heads + rings * sizeof(Ring))),
         end(ring_words + rings * ring_bytes) {}
@@ -169,9 +166,7 @@ class Session {
 
   explicit operator bool() const { return base_ != nullptr; }
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
-  std::atomic<std::uint16_t>* filter() const {
-    return reinterpret_cast<std::atomic<std::uint16_t>*>(base_ + layout_.filter);
-  }
+  SampleCount* filter() const { return reinterpret_cast<SampleCount*>(base_ + layout_.filter); }
   Bucket* set() const { return reinterpret_cast<Bucket*>(base_ + layout_.set); }
   Ring& ring(std::size_t index) const { return reinterpret_cast<Ring*>(base_ + layout_.ring_heads)[index]; }
   std::uint64_t* words(std::size_t index) const {

@@ -2,12 +2,12 @@
 //
 // Idea: two buckets of one cache line per address, the emptier one of them (Azar et al. 1999), no displacement: nothing
 // moves. When both are full, twice as many buckets are used from then on, so that few samples touch little
-// memory; who is looked for may be where he was put before, so a look-up is two lines per doubling. A filter by page
-// before it answers nearly every question with one load; a second one by address, in the same table, those of blocks
-// that share a page with a sample and come and go all the time. Cost: O(1). Threads: an address is inserted and erased
-// by whoever owns the block, so two threads never meet at one; slots are taken by compare-and-swap. Full buckets
-// refuse: the caller counts it. The collector knows of a block's end later than its owner: it erases by a tag of the
-// allocation's stamp as well, so that it does not take out whoever has got the same address since.
+// memory; who is looked for may be where he was put before, so a look-up is two lines per doubling. A filter by place
+// before it (sample_filter.hpp) answers nearly every question with one load; a second one by address, in the same
+// table, those of blocks that lie beside a sample and come and go all the time. Cost: O(1). Threads: an address is
+// inserted and erased by whoever owns the block, so two threads never meet at one; slots are taken by compare-and-swap.
+// Full buckets refuse: the caller counts it. The collector knows of a block's end later than its owner: it erases by a
+// tag of the allocation's stamp as well, so that it does not take out whoever has got the same address since.
 #pragma once
 
 #include <utility>
@@ -28,8 +28,8 @@ class SampleSet {
 
   // Whether `address` may be in the set: false is certain.
   bool maybe(std::uintptr_t address) const {
-    return filter_[filter_place(address)].load(std::memory_order_relaxed) != 0 &&
-           filter_[address_place(mix(address))].load(std::memory_order_relaxed) != 0;
+    return filter_[count_place(address)].load(std::memory_order_relaxed) != 0 &&
+           filter_[second_place(address, mix(address))].load(std::memory_order_relaxed) != 0;
   }
 
   // `allocated`: the stamp of its allocation.
@@ -65,8 +65,8 @@ class SampleSet {
         for (auto& slot : choice(hash, used, number)->address) {
           std::uint64_t word = slot.load(std::memory_order_relaxed);
           if (matches(word) && slot.compare_exchange_strong(word, 0, std::memory_order_relaxed)) {
-            filter_[filter_place(address)].fetch_sub(1, std::memory_order_relaxed);
-            filter_[address_place(hash)].fetch_sub(1, std::memory_order_relaxed);
+            change(filter_[count_place(address)], -1);
+            change(filter_[second_place(address, hash)], -1);
             return true;
           }
         }
@@ -75,7 +75,10 @@ class SampleSet {
     }
   }
 
-  static std::size_t address_place(std::uint64_t hash) { return hash >> 48 & (kPageFilter - 1); }
+  // By address, on the page of the first: so that few samples touch little memory.
+  static std::size_t second_place(std::uintptr_t address, std::uint64_t hash) {
+    return (count_place(address) & ~(kPage - 1)) | (hash >> 52 & (kPage - 1));
+  }
 
   // Never more than there are: the program may have written over it.
   std::uint32_t in_use() const {
@@ -91,8 +94,8 @@ class SampleSet {
       std::uint64_t empty = 0;
       if (slot.load(std::memory_order_relaxed) == 0 &&
           slot.compare_exchange_strong(empty, tagged(address, allocated), std::memory_order_relaxed)) {
-        filter_[filter_place(address)].fetch_add(1, std::memory_order_relaxed);
-        filter_[address_place(mix(address))].fetch_add(1, std::memory_order_relaxed);
+        change(filter_[count_place(address)], 1);
+        change(filter_[second_place(address, mix(address))], 1);
         return true;
       }
     }
@@ -112,7 +115,7 @@ class SampleSet {
     return x ^ (x >> 31);
   }
 
-  std::atomic<std::uint16_t>* filter_ = nullptr;
+  SampleCount* filter_ = nullptr;
   Bucket* buckets_ = nullptr;
   std::atomic<std::uint32_t>* used_ = nullptr;
   std::uint32_t most_ = 0;

@@ -71,7 +71,7 @@ using Part = void (*)(void* block, std::size_t size);
   if ((to_sample -= static_cast<std::int64_t>(size) + 1) < 0) to_sample = 1 << 30;
 }
 [[gnu::noinline]] void filter(void* block, std::size_t) {
-  if (session.filter()[filter_place(reinterpret_cast<std::uintptr_t>(block))].load(std::memory_order_relaxed) != 0)
+  if (session.filter()[count_place(reinterpret_cast<std::uintptr_t>(block))].load(std::memory_order_relaxed) != 0)
     std::abort();
 }
 [[gnu::noinline]] void tick(void*, std::size_t) { sink = stamp(); }

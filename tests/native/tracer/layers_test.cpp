@@ -122,7 +122,7 @@ TEST_F(Samples, AreASetOfAddresses) {
     ASSERT_TRUE(!model[address] || set.maybe(address));
   }
   for (const auto& [address, in] : model) ASSERT_EQ(set.erase(address), in);
-  for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
+  for (std::size_t place = 0; place < kSampleCounts; ++place) ASSERT_EQ(session_.filter()[place].load(), 0);
 }
 
 // A block that comes and goes all the time beside a sample costs no look-up.
@@ -138,6 +138,30 @@ TEST_F(Samples, NeighboursOfOneAreToldApart) {
   EXPECT_FALSE(set.maybe(page));
 }
 
+// Each page touched is a page more of the program's memory.
+TEST_F(Samples, OfASmallHeapTouchOnePageOfCounts) {
+  SampleSet set(session_);
+  for (std::uintptr_t n = 0; n < 200; ++n) ASSERT_TRUE(set.insert(0x7f0000000000 + n * 4112, n));
+  for (std::size_t place = 0; place < kSampleCounts; ++place) {
+    if (place / kPage != count_place(0x7f0000000000) / kPage) ASSERT_EQ(session_.filter()[place].load(), 0);
+  }
+}
+
+// As many at one place as a count holds, and more: none is missed, whoever leaves.
+TEST_F(Samples, ACountThatIsFullSaysMaybeForEver) {
+  SampleSet set(session_);
+  const auto nth = [](std::uintptr_t n) { return 0x7f0000003000 + n * kSampleReach * kSampleCounts; };
+  for (std::uintptr_t n = 0; n < 300; ++n) ASSERT_TRUE(set.insert(nth(n), n));
+  for (std::uintptr_t n = 0; n < 300; ++n) {
+    ASSERT_TRUE(set.maybe(nth(n)));
+    ASSERT_TRUE(set.erase(nth(n)));
+  }
+  EXPECT_EQ(session_.filter()[count_place(nth(0))].load(), 255);
+  for (std::uintptr_t n = 0; n < 254; ++n) ASSERT_TRUE(set.insert(nth(n) + kSampleReach, n));
+  for (std::uintptr_t n = 0; n < 254; ++n) ASSERT_TRUE(set.erase(nth(n) + kSampleReach));
+  EXPECT_EQ(session_.filter()[count_place(nth(0)) + 1].load(), 0);
+}
+
 TEST_F(Samples, OfManyThreads) {
   SampleSet set(session_);
   std::vector<std::thread> threads;
@@ -150,7 +174,7 @@ TEST_F(Samples, OfManyThreads) {
     });
   }
   for (auto& thread : threads) thread.join();
-  for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
+  for (std::size_t place = 0; place < kSampleCounts; ++place) ASSERT_EQ(session_.filter()[place].load(), 0);
 }
 
 // Every kind of brief event, owners and sizes up to the largest; no other record is taken for one.
@@ -177,15 +201,15 @@ TEST(BriefEvent, HoldsWhatItIsOf) {
 // Inserted while it grows, found after; the memory of few samples stays small.
 TEST_F(ManySamples, GrowAsNeeded) {
   SampleSet set(session_);
-  for (std::uintptr_t turn = 1; turn <= 6000; ++turn) ASSERT_TRUE(set.insert(turn * 4160, turn));
-  for (std::uintptr_t turn = 1; turn <= 6000; ++turn) ASSERT_TRUE(set.erase(turn * 4160));
+  for (std::uintptr_t turn = 1; turn <= 1500; ++turn) ASSERT_TRUE(set.insert(turn * 4160, turn));
+  for (std::uintptr_t turn = 1; turn <= 1500; ++turn) ASSERT_TRUE(set.erase(turn * 4160));
   ASSERT_EQ(session_.header().buckets_used.load(), kFirstBuckets);
   std::vector<std::thread> threads;
   for (std::uintptr_t thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       std::mt19937_64 random(thread);
       std::vector<std::uintptr_t> mine;
-      for (std::uintptr_t turn = 0; turn < 8000; ++turn) {
+      for (std::uintptr_t turn = 0; turn < 2000; ++turn) {
         mine.push_back((thread << 40) + turn * 4160);
         ASSERT_TRUE(set.insert(mine.back(), turn));
         if (turn % 3 == 0) {
@@ -198,7 +222,7 @@ TEST_F(ManySamples, GrowAsNeeded) {
     });
   }
   for (auto& thread : threads) thread.join();
-  for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
+  for (std::size_t place = 0; place < kSampleCounts; ++place) ASSERT_EQ(session_.filter()[place].load(), 0);
 }
 
 // The collector, late with a block's end, must not take out whoever lives there now.
@@ -216,7 +240,7 @@ TEST_F(Samples, AreErasedByAnotherOnlyAsAllocatedThen) {
     set.erase(address);
   }
   EXPECT_LT(mistaken, 100);  // 1 in 256
-  for (std::size_t page = 0; page < kPageFilter; ++page) ASSERT_EQ(session_.filter()[page].load(), 0);
+  for (std::size_t place = 0; place < kSampleCounts; ++place) ASSERT_EQ(session_.filter()[place].load(), 0);
 }
 
 TEST(Poisson, LogarithmIsRight) {
