@@ -127,7 +127,7 @@ struct Way {
 constexpr Way kWays[] = {
     {"an empty hook", nothing, 0, kPairs},
     {"a count of bytes down to the next sample", countdown, 0, kPairs},
-    {"a look at the filter of sampled pages", filter, 0, kPairs},
+    {"a look at the filter of samples", filter, 0, kPairs},
     {"a time stamp of the processor", tick, 0, kPairs},
     {"a time stamp of the kernel", clock_of_the_kernel, 0, kPairs},
     {"32 bytes into a ring", ring_of_four_words, 0, kPairs},
