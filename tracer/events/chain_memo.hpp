@@ -18,6 +18,8 @@
 
 #include <emmintrin.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -34,15 +36,28 @@ struct Check {
 };
 
 class ChainMemo {
- public:
-  static constexpr unsigned kChecks = 11, kNearest = 3, kWays = 8, kLevelBits = 10, kLevels = 1 << kLevelBits;
+  // Odd, and random otherwise: of one word that differs the sum always does, of several all but once in 2^64.
+  static constexpr auto kFactors = [] {
+    std::array<std::uint64_t, 16> factors{};
+    std::uint64_t state = 0x2545f4914f6cdd1d;
+    for (std::uint64_t& factor : factors) {  // xorshift64 (Marsaglia 2003)
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      factor = state | 1;
+    }
+    return factors;
+  }();
 
-  // The innermost words of the stack that a walk has read, and what they held.
-  struct alignas(128) Entry {
-    std::uint64_t key;
-    std::uintptr_t values[kChecks];
+ public:
+  static constexpr unsigned kChecks = 12, kNearest = 3, kWays = 8, kLevelBits = 10, kLevels = 1 << kLevelBits;
+
+  // The innermost words of the stack that a walk has read, and a sum of what they held.
+  struct alignas(64) Entry {
+    std::uint64_t key, sum;
     std::uint16_t offsets[kChecks];  // of the words: in words, from where the return address lies
-    std::uint16_t beyond : kLevelBits, by_fp : 1, fours : 2;  // so many groups of four words; the last is filled up
+    std::uint16_t reach;             // beyond the furthest of them
+    std::uint16_t beyond : kLevelBits, by_fp : 1, fours : 3;  // so many groups of four words; the last is filled up
     std::uint32_t number : Owner::kChainBits, level : kLevelBits;
     std::uint16_t next[2];  // the entries of the chains that came after this one, the last time first
 
@@ -50,31 +65,36 @@ class ChainMemo {
     // at most, or as many as do not lie too far away. Returns how many.
     unsigned put(const Registers& at, const Check* check, unsigned count) {
       unsigned index = 0;
+      sum = 0;
+      reach = 0;
       for (; index < count; ++index, --check) {
         const std::uintptr_t offset = check->address - (at.sp - 8);
-        if (offset / 8 > UINT16_MAX) break;
+        if (offset / 8 >= UINT16_MAX) break;
         offsets[index] = static_cast<std::uint16_t>(offset / 8);
-        values[index] = check->value;
+        sum += check->value * kFactors[index];
+        reach = std::max(reach, static_cast<std::uint16_t>(offsets[index] + 1));
       }
       fours = (index + 3) / 4;
-      for (unsigned rest = index; rest % 4 != 0 && rest < kChecks; ++rest) {  // with what is there for sure
+      for (unsigned rest = index; rest % 4 != 0; ++rest) {  // with what is there for sure
         offsets[rest] = 0;
-        values[rest] = at.pc;
+        sum += at.pc * kFactors[rest];
       }
       return index;
     }
-    // One is looked at only if those before it hold.
-    [[gnu::always_inline]] bool words_hold(std::uintptr_t sp) const {
+    // Whether they hold the same. `end`: up to there the stack can be read.
+    [[gnu::always_inline]] bool words_hold(std::uintptr_t sp, std::uintptr_t end) const {
       const auto* words = reinterpret_cast<const std::uintptr_t*>(sp - 8);
-#pragma GCC unroll 11
+      if (end - (sp - 8) < std::uintptr_t{reach} * 8) return false;
+      std::uint64_t now = 0;
+#pragma GCC unroll 16
       for (unsigned index = 0; index < kChecks; ++index) {
         if (index % 4 == 0 && fours == index / 4) break;
-        if (words[offsets[index]] != values[index]) return false;
+        now += words[offsets[index]] * kFactors[index];
       }
-      return true;
+      return now == sum;
     }
   };
-  static_assert(sizeof(Entry) == 128);
+  static_assert(sizeof(Entry) == 64);
 
   // The number of the chain that came after the last one the last time, if `is(entry)` says that it is this one now;
   // else 0. O(1).

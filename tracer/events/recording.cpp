@@ -628,7 +628,7 @@ void record_owned(ThreadState& self, void* block, std::size_t size, void* frame)
 
 void record_page(ThreadState& self, void* memory, std::size_t bytes, void* frame) {
   const Registers at = caller_of(frame);
-  std::uint64_t chain = self.chains->walker.recall_expected(self.chains->memo, at);
+  std::uint64_t chain = self.chains->walker.recall_expected(self.chains->memo, at, self.stack.readable_until(at.sp - 8));
   if (chain == 0) chain = other_remembered_chain_of(self, at);
   if (chain == 0) chain = walked_chain_of(self, frame);
   if (chain == 0) return;
@@ -829,7 +829,9 @@ void watch_early_blocks() {
   if (self.mode != Mode::kExact || self.busy != Busy::kNo) return 0;
   self.busy = Busy::kRecording;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const std::uint64_t chain = self.chains->walker.recall_expected(self.chains->memo, caller_of(frame));
+  const Registers at = caller_of(frame);
+  const std::uint64_t chain =
+      self.chains->walker.recall_expected(self.chains->memo, at, self.stack.readable_until(at.sp - 8));
   if (chain == 0) return other_remembered_chain(self, frame);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   self.busy = Busy::kNo;

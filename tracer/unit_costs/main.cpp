@@ -99,7 +99,7 @@ using Part = void (*)(void* block, std::size_t size);
 [[gnu::noinline]] void remembered_chain(void*, std::size_t) {
   const Registers at = caller_of(__builtin_frame_address(0));
   const std::uintptr_t end = own_stack.end_above(at.sp - 8);
-  std::uint64_t number = walker.recall_expected(memo, at);
+  std::uint64_t number = walker.recall_expected(memo, at, end);
   if (number == 0) number = walker.recall_other(memo, at, end);
   if (number == 0) {
     number = walker.walk(rules, at, 0, 256, 256, 1, [](const dl_find_object&) {}).hash % Owner::kChains;

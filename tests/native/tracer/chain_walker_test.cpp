@@ -59,7 +59,7 @@ constexpr auto kNothing = [](const dl_find_object&) {};
       ours->numbers.emplace(expected, static_cast<std::uint32_t>(ours->numbers.size() + 1)).first->second;
   ours->stack.end_above(at.sp - 8);
   const std::uintptr_t stack_end = ours->stack.readable_until(at.sp - 8);
-  std::uint32_t known = ours->walker.recall_expected(ours->memo, at);
+  std::uint32_t known = ours->walker.recall_expected(ours->memo, at, stack_end);
   ours->expected += known != 0;
   if (known == 0) known = ours->walker.recall_other(ours->memo, at, stack_end);
   ++ours->looked;
@@ -341,10 +341,12 @@ TEST(ChainMemoTest, AnEntryComparesItsOwnWordsAndNoOther) {
   ChainMemo::Entry entry{};
   for (unsigned count = kMost;; --count) {  // each has had more words before
     ASSERT_EQ(entry.put(at, &checks[kMost - 1], count), count);
-    ASSERT_TRUE(entry.words_hold(at.sp));
+    const std::uintptr_t end = at.sp + 8 * count;  // what it needs and no more
+    ASSERT_TRUE(entry.words_hold(at.sp, end));
+    ASSERT_FALSE(entry.words_hold(at.sp, end - 8) && count > 0);
     for (unsigned word = 1; word <= kMost; ++word) {
       ++stack[word];
-      ASSERT_EQ(entry.words_hold(at.sp), word > count) << word << " of " << count;
+      ASSERT_EQ(entry.words_hold(at.sp, end), word > count) << word << " of " << count;
       --stack[word];
     }
     if (count == 0) break;
