@@ -46,6 +46,19 @@ def test_show_says_who_owned_it(folder: Path):
     assert peak["chains"][0]["frames"] and told["end"]["how"] == "ended"
 
 
+SMALL_AND_FAST = "for _ in range(1_000_000): bytes(100_000)"
+DOUBT = "Samples tell little of so small a heap"
+
+
+@pytest.mark.parametrize("script, mode, told", [
+    (SMALL_AND_FAST, "sampled", True), (SMALL_AND_FAST, "exact", False), (SCRIPT.replace("3)", "0)"), "sampled", False),
+])
+def test_a_peak_that_is_mostly_chance_is_said_to_be(tmp_path: Path, script: str, mode: str, told: bool):
+    run = heapyard(tmp_path, "profile", "--mode", mode, "--", "/usr/bin/python3", "-c", script)
+    assert run.returncode == 0, run.stderr
+    assert (DOUBT in run.stdout) == told, run.stdout
+
+
 @pytest.mark.parametrize("words, part", [
     (("show", "last", "--top", "2"), "At the peak"),
     (("show", "kept.hytrace", "--at", "end"), "After"),

@@ -2,9 +2,10 @@
 //
 // Idea: a program allocates from the same places again and again, and mostly with the same callers above. A walk
 // depends on the registers it began with and on the words of the stack it read (chain_walker.hpp): where those are what
-// they were, the chain is what it was, without a step. Only the innermost words are kept here; further out it is enough
-// that the walker's last chain is the same, whose words it compares itself. So a chain takes two lines of the cache,
-// however long it is.
+// they were, the chain is what it was, without a step. Only the innermost words count here; further out it is enough
+// that the walker's last chain is the same, whose words it compares itself. Of the words a sum is kept, not they: so a
+// chain takes one line of the cache, however long it is. They are all read before it is known whether they hold, so not
+// beyond where the stack can be read, which of a fiber's is told by the page only.
 //
 // Which chain comes next is mostly the one that came after the last one the last time (four times of five where g++
 // compiles), or else the one before that: so an entry names both, and they are fetched from memory as soon as it has

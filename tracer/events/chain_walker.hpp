@@ -88,8 +88,7 @@ class ChainWalker {
 
   // The number of the chain of callers from `at` on, if it is the one that `memo` expects and not longer than the
   // limit; else 0. O(frames).
-  [[gnu::always_inline]] std::uint32_t recall_expected(ChainMemo& memo, const Registers& at,
-                                                       std::uintptr_t end) const {
+  [[gnu::always_inline]] std::uint32_t recall_expected(ChainMemo& memo, const Registers& at, std::uintptr_t end) const {
     return memo.recall_expected([&](const ChainMemo::Entry& entry) __attribute__((always_inline)) {
       return begins_at(entry, at, end) && entry.beyond == 0 &&
              first_that_fails(&checks_[frames_[entry.level].checks]) == checks_;
@@ -162,10 +161,10 @@ class ChainWalker {
   }
 
   // Whether the chain of callers from `at` on is the entry's as far as its words go.
-  [[gnu::always_inline]] bool begins_at(const ChainMemo::Entry& entry, const Registers& at,
-                                        std::uintptr_t end) const {
+  [[gnu::always_inline]] bool begins_at(const ChainMemo::Entry& entry, const Registers& at, std::uintptr_t end) const {
     return entry.level < recallable_ &&
-           entry.key == ChainMemo::key_of(at, entry.by_fp, frames_[entry.level].identity) && entry.words_hold(at.sp, end);
+           entry.key == ChainMemo::key_of(at, entry.by_fp, frames_[entry.level].identity) &&
+           entry.words_hold(at.sp, end);
   }
 
   // Of so many frames, those that lie beyond the limit.

@@ -628,7 +628,8 @@ void record_owned(ThreadState& self, void* block, std::size_t size, void* frame)
 
 void record_page(ThreadState& self, void* memory, std::size_t bytes, void* frame) {
   const Registers at = caller_of(frame);
-  std::uint64_t chain = self.chains->walker.recall_expected(self.chains->memo, at, self.stack.readable_until(at.sp - 8));
+  std::uint64_t chain =
+      self.chains->walker.recall_expected(self.chains->memo, at, self.stack.readable_until(at.sp - 8));
   if (chain == 0) chain = other_remembered_chain_of(self, at);
   if (chain == 0) chain = walked_chain_of(self, frame);
   if (chain == 0) return;

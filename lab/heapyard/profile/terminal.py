@@ -64,6 +64,11 @@ def warnings(trace: Trace) -> list[str]:
     found += [f"Not in the profile: {lost[key]:,} {text}." for key, text in _LOST.items() if lost.get(key)]
     if trace.end.get("events", 0) == 0 and trace.finished:
         found.append("No call of malloc was seen: it may be linked statically, or the program made none.")
+    peak = trace.snapshot("peak")
+    error = total_error(owners(trace, peak)) if peak is not None and trace.interval else 0.0
+    if error > trace.peak_bytes / 2:
+        found.append(f"Samples tell little of so small a heap: its peak may be off by {format_bytes(error)}, and rather reads too "
+                     "high. --mode exact counts every byte.")
     torn, chains = trace.end.get("chains_torn", 0), max(1, trace.end.get("events", 1))
     if torn > chains // 100:
         found.append(f"{torn:,} call chains end in code without unwind tables, such as a just-in-time compiler's.")

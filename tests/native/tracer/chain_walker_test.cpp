@@ -351,6 +351,15 @@ TEST(ChainMemoTest, AnEntryComparesItsOwnWordsAndNoOther) {
     }
     if (count == 0) break;
   }
+  ASSERT_EQ(entry.put(at, &checks[kMost - 1], kMost), kMost);
+  std::mt19937_64 random(1);
+  for (int turn = 0; turn < 100'000; ++turn) {  // several that differ, by little, do not make up for each other
+    const std::uintptr_t before[] = {stack[1], stack[2], stack[kMost]};
+    for (std::uintptr_t* word : {&stack[1], &stack[2], &stack[kMost]}) *word += random() % 17 - 8;
+    const bool same = stack[1] == before[0] && stack[2] == before[1] && stack[kMost] == before[2];
+    ASSERT_EQ(entry.words_hold(at.sp, at.sp + 8 * kMost), same);
+    stack[1] = before[0], stack[2] = before[1], stack[kMost] = before[2];
+  }
   checks[kMost - 3].address = at.sp - 8 + 8 * (std::uintptr_t{UINT16_MAX} + 1);
   EXPECT_EQ(entry.put(at, &checks[kMost - 1], kMost), 2u);  // the third lies too far away
 }
