@@ -149,15 +149,17 @@ class ChainMemo {
   // An entry for the chain walked from `at` on, to be filled in. `frame(n)`: the registers of the nth nearest caller,
   // as far as kNearest. O(1).
   template <class Frame>
-  Entry& entry_for(const Registers& at, std::uintptr_t end, Frame frame) {
+  Entry& entry_for(const Registers& at, Frame frame) {
     std::uintptr_t pc = at.pc, sp = at.sp;
+    std::uint64_t sum = pc + sp * 8;
     for (unsigned index = 1; index <= kNearest; ++index) {
       const Registers& caller = frame(index);
       words_in_frame_[frame_of(pc)] = static_cast<std::uint16_t>((caller.sp - sp) / 8);
       pc = caller.pc;
       sp = caller.sp;
+      sum = sum * 5 + pc;
     }
-    const Place place = place_of(at, end, [](std::uintptr_t) {});
+    const Place place = place_by(sum);  // that of nearest_callers() from now on
     const std::size_t index = place.set * kWays + turn_++ % kWays;
     tags_[index] = place.tag;
     Entry& entry = entries_[index];
@@ -202,6 +204,9 @@ class ChainMemo {
       sum = sum * 5 + pc;
       visit(pc);
     });
+    return place_by(sum);
+  }
+  Place place_by(std::uint64_t sum) const {
     sum *= kOdd;
     return {sum >> 40 & (in_use() - 1), static_cast<std::uint16_t>(sum >> 24)};
   }

@@ -102,15 +102,13 @@ class ChainWalker {
   }
 
   // An entry of `memo` by which the chain just walked, of this seed, will be known by where it began, once its number
-  // is put there; null if it ended in code without tables, or leads through a signal. `end`: as
-  // ChainMemo::recall_other(). O(1).
-  ChainMemo::Entry* remember_in(ChainMemo& memo, std::uintptr_t end, std::uint64_t seed) const {
+  // is put there; null if it ended in code without tables, or leads through a signal. O(1).
+  ChainMemo::Entry* remember_in(ChainMemo& memo, std::uint64_t seed) const {
     if (seed_ != seed || end_ != ChainEnd::kWhole || count_ == 0) return nullptr;
     const Frame& innermost = frames_[count_];
     const Registers& at = innermost.at;
-    ChainMemo::Entry& entry = memo.entry_for(at, end, [&](unsigned nearest) -> const Registers& {
-      return frames_[count_ > nearest ? count_ - nearest : 1].at;
-    });
+    ChainMemo::Entry& entry = memo.entry_for(
+        at, [&](unsigned nearest) -> const Registers& { return frames_[count_ > nearest ? count_ - nearest : 1].at; });
     const unsigned words = entry.put(at, &checks_[innermost.checks], std::min(innermost.checks, ChainMemo::kChecks));
     // From there on the walker's own words are enough: a frame has one at least, but for the outermost.
     const unsigned left = innermost.checks - words;

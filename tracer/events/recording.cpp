@@ -306,7 +306,7 @@ std::uint64_t since_start() { return stamp() - process.start; }
     }
   }
   if (const std::uint32_t generation = process.generation.load(); self.generation != generation) {
-    self.chains->known.forget();
+    self.chains->told.forget();
     self.chains->walker.forget();
     self.generation = generation;
   }
@@ -423,31 +423,30 @@ ChainWalker::Chain walk(ThreadState& self, const Registers& at) {
   return chain;
 }
 
-// The number of the chain just walked, new to this thread, which the collector is sent; 0 if there was no room to send
-// or to number it.
-[[gnu::noinline]] std::uint64_t tell_chain(ThreadState& self, const ChainWalker::Chain& chain) {
+// Sends the collector the chain just walked, which is new to this thread. False: there was no room.
+[[gnu::noinline]] bool tell_chain(ThreadState& self, std::uint64_t number, ChainEnd end) {
   ChainWalker& walker = self.chains->walker;
-  const std::uint64_t number = process.numbers.of(chain.hash);
-  if (number == 0) {
-    process.session.header().lost.set_full.fetch_add(1, std::memory_order_relaxed);
-    return 0;
-  }
   const unsigned told = walker.told_frames(), count = walker.frames() - told;
   std::uint64_t* words = room(self, 2 + count);
-  if (words == nullptr) return 0;
-  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(chain.end) << 32);
+  if (words == nullptr) return false;
+  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end) << 32);
   words[1] = static_cast<std::uint64_t>(told) << 32 | number;
   for (unsigned index = 0; index < count; ++index) words[2 + index] = walker.frame(index);
   self.ring.publish(2 + count);
   walker.note_told();
-  self.chains->known.add(chain.hash, number, process.numbers);
-  return number;
+  self.chains->told.add(number);
+  return true;
 }
 
-// The number of the chain just walked, which the collector has been sent; 0 as tell_chain().
+// The number of the chain just walked, which the collector has been sent; 0 if there was no room to send or to number
+// it.
 std::uint64_t number_of(ThreadState& self, const ChainWalker::Chain& chain) {
-  const std::uint64_t known = self.chains->known.number_of(chain.hash);
-  return known != 0 ? known : tell_chain(self, chain);
+  const std::uint64_t number = process.numbers.of(chain.hash);
+  if (number == 0) [[unlikely]] {
+    process.session.header().lost.set_full.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  return self.chains->told.has(number) || tell_chain(self, number, chain.end) ? number : 0;
 }
 
 std::uint64_t chain_of(ThreadState& self, void* frame) { return number_of(self, walk(self, caller_of(frame))); }
@@ -593,8 +592,8 @@ std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
   const std::uintptr_t end = self.stack.readable_until(at.sp - 8);
   chains.memo.expect(at, end, [](std::uintptr_t pc) { tables.rules.expect(pc); });
   const ChainWalker::Chain chain = walk(self, at);
-  chains.known.expect(chain.hash);
-  ChainMemo::Entry* entry = chains.walker.remember_in(chains.memo, end, seed_of(self));
+  process.numbers.expect(chain.hash);
+  ChainMemo::Entry* entry = chains.walker.remember_in(chains.memo, seed_of(self));
   const std::uint64_t number = number_of(self, chain);
   if (entry != nullptr) entry->number = static_cast<std::uint32_t>(number);
   return number;

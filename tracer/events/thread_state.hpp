@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "tracer/events/chain_walker.hpp"
-#include "tracer/events/known_chains.hpp"
 #include "tracer/events/own_stack.hpp"
+#include "tracer/events/told_chains.hpp"
 #include "tracer/session/owner.hpp"
 #include "tracer/session/ring.hpp"
 
@@ -13,7 +13,7 @@ namespace heapyard::tracer {
 
 // What a thread remembers of call chains; in a mapping of its own, all zero at first.
 struct ChainMemory {
-  KnownChains known;
+  ToldChains told;
   ChainWalker walker;
   ChainMemo memo;  // of chains that the collector knows, where every event is recorded
   struct Pended {

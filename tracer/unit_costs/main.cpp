@@ -103,7 +103,7 @@ using Part = void (*)(void* block, std::size_t size);
   if (number == 0) number = walker.recall_other(memo, at, end);
   if (number == 0) {
     number = walker.walk(rules, at, 0, 256, 256, 1, [](const dl_find_object&) {}).hash % Owner::kChains;
-    walker.remember_in(memo, end, 1)->number = static_cast<std::uint32_t>(number);
+    walker.remember_in(memo, 1)->number = static_cast<std::uint32_t>(number);
   }
   sink = number;
 }

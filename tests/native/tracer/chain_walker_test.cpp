@@ -77,7 +77,7 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   const auto [entry, fresh] = ours->hashes.emplace(expected, found.hash);
   ASSERT_EQ(entry->second, found.hash);                                           // the same chain, the same hash
   ASSERT_EQ(ours->chains.emplace(found.hash, expected).first->second, expected);  // and no other
-  if (ChainMemo::Entry* remembered = ours->walker.remember_in(ours->memo, stack_end, kSeed))
+  if (ChainMemo::Entry* remembered = ours->walker.remember_in(ours->memo, kSeed))
     remembered->number = number;
   if (!fresh) return;
   ASSERT_LE(ours->walker.told_frames(), std::min(ours->told.size(), expected.size()));
