@@ -98,7 +98,7 @@ def test_thousands_of_mappings_are_counted_and_the_library_is_found_behind_them(
         "base = c.mmap(None, 20000 * 8192, 0, 0x4022, -1, 0)\n"
         "for i in range(20000): assert c.mprotect(base + i * 8192, 4096, 3) == 0\n"
         "pid = os.fork()\n"  # the child is new, and so is soon looked at; the parent may have been seen too early
-        "time.sleep(0.5)\n"
+        "time.sleep(3)\n"  # a look in the middle of the loop is dear, and the next one waits 150 times as long
         "if pid: os.waitpid(pid, 0)\n"
     )
     what = program(sys.executable, "-I", "-c", script, env={"PYTHONMALLOC": "malloc"})
