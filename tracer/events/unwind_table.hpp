@@ -116,9 +116,12 @@ class UnwindTable {
     object.dlfo_link_map = nullptr;
     constexpr FrameRule torn{FrameRule::kTorn, 0, 0};
     if (_dl_find_object(reinterpret_cast<void*>(pc), &object) != 0 || object.dlfo_eh_frame == nullptr) return torn;
-    const std::uint8_t* fde = function_of(pc, static_cast<const std::uint8_t*>(object.dlfo_eh_frame));
-    const FrameRule outside = is_loader(object) ? FrameRule{FrameRule::kEnd, 0, 0} : torn;
-    return fde == nullptr ? outside : row(pc, fde, outside);
+    const Function found = function_of(pc, static_cast<const std::uint8_t*>(object.dlfo_eh_frame));
+    // What begins right behind code of no function follows no call: who made the stack put it there, as makecontext
+    // does.
+    const bool made = found.next == pc + 1;
+    const FrameRule outside = made || is_loader(object) ? FrameRule{FrameRule::kEnd, 0, 0} : torn;
+    return found.fde == nullptr ? outside : row(pc, found.fde, outside);
   }
 
  private:
@@ -139,31 +142,35 @@ class UnwindTable {
     return reinterpret_cast<std::uintptr_t>(object.dlfo_map_start) == getauxval(AT_BASE);
   }
 
-  static const std::uint8_t* function_of(std::uintptr_t pc, const std::uint8_t* header) {
+  struct Function {
+    const std::uint8_t* fde = nullptr;
+    std::uintptr_t next = 0;  // where the one after it begins
+  };
+  // The last function that begins at or below `pc`.
+  static Function function_of(std::uintptr_t pc, const std::uint8_t* header) {
     const auto base = reinterpret_cast<std::uintptr_t>(header);
     TableReader in(header, header + 64);
-    if (in.take<std::uint8_t>() != 1) return nullptr;
+    if (in.take<std::uint8_t>() != 1) return {};
     const auto frame_encoding = in.take<std::uint8_t>(), count_encoding = in.take<std::uint8_t>();
     const auto table_encoding = in.take<std::uint8_t>();
     in.pointer(frame_encoding, base);
     const std::uintptr_t count = in.pointer(count_encoding, base);
-    if (table_encoding != 0x3b || count == 0)
-      return nullptr;  // sorted pairs of 32-bit offsets: what every linker writes
+    if (table_encoding != 0x3b || count == 0) return {};  // sorted pairs of 32-bit offsets: what every linker writes
     const std::uint8_t* table = in.at();
     const auto begin_of = [&](std::uintptr_t index) {
       std::int32_t offset;
       std::memcpy(&offset, table + index * 8, 4);
       return base + static_cast<std::uintptr_t>(static_cast<std::intptr_t>(offset));
     };
-    std::uintptr_t low = 0, high = count;  // the last function that begins at or below pc
+    std::uintptr_t low = 0, high = count;
     while (high - low > 1) {
       const std::uintptr_t middle = low + (high - low) / 2;
       (begin_of(middle) <= pc ? low : high) = middle;
     }
-    if (begin_of(low) > pc) return nullptr;
+    if (begin_of(low) > pc) return {};
     std::int32_t offset;
     std::memcpy(&offset, table + low * 8 + 4, 4);
-    return header + offset;
+    return {header + offset, high < count ? begin_of(high) : 0};
   }
 
   // `outside`: what holds if the function of `fde` ends before pc.

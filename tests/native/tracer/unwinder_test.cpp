@@ -5,6 +5,7 @@
 #include <link.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <ucontext.h>
 #include <unwind.h>
 
 #include <algorithm>
@@ -137,6 +138,30 @@ TEST(Unwinder, StopsInCodeWithoutTables) {
   const Registers nowhere{0x1000, reinterpret_cast<std::uintptr_t>(stack), 0xdeadbeef0};
   EXPECT_EQ(heapyard::tracer::walk(rules, nowhere, 0, frames, 8, count, [](const dl_find_object&) {}), ChainEnd::kTorn);
   EXPECT_EQ(count, 1u);
+}
+
+// makecontext() lets a fiber's function return to the start of another that called nobody: there the chain ends.
+ucontext_t outside, fiber;
+TEST(Unwinder, InAFiber) {
+  std::vector<char> stack(1 << 16);
+  ASSERT_EQ(getcontext(&fiber), 0);
+  fiber.uc_stack.ss_sp = stack.data();
+  fiber.uc_stack.ss_size = stack.size();
+  fiber.uc_link = &outside;
+  makecontext(&fiber, [] { without_frame_pointer(10); }, 0);
+  ASSERT_EQ(swapcontext(&outside, &fiber), 0);
+}
+
+// A function that says nothing of itself, as a compiler of another language may make it.
+asm(".text\nwithout_tables: call abort\nnop\ncall abort\n");
+extern "C" const char without_tables[];
+TEST(UnwindTable, CodeOfNoFunctionIsNoEnd) {
+  for (const std::ptrdiff_t at : {4, 10}) {  // within its two calls
+    dl_find_object object;
+    const auto pc = reinterpret_cast<std::uintptr_t>(without_tables + at);
+    EXPECT_EQ(UnwindTable::find(pc, object).kind(), FrameRule::kTorn);
+    EXPECT_NE(object.dlfo_link_map, nullptr);
+  }
 }
 
 // Nobody called the loader's start; what else it has no usable row for was called, so that a chain through it is torn.
