@@ -1,7 +1,7 @@
 """What tracing costs, beside heaptrack, memray, jemalloc's profiler and massif: interleaved rounds, ratios (on request).
 
-HEAPYARD_MEMRAY_PYTHON: an interpreter with memray. HEAPYARD_ROUNDS: 8 unless said otherwise. HEAPYARD_MINUTES: of the long
-run, 1 unless said otherwise.
+HEAPYARD_MEMRAY_PYTHON: an interpreter with memray. HEAPYARD_ROUNDS: 8 unless said otherwise. HEAPYARD_ONLY: a program and
+the ways it is run, as "g++:off,exact,heaptrack", each in all rounds. HEAPYARD_MINUTES: of the long run, 1 unless said otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from heapyard.profile.trace import load_trace
 pytestmark = pytest.mark.on_request
 ROUNDS = int(os.environ.get("HEAPYARD_ROUNDS", "8"))
 SLOW_ROUNDS = 3  # of heaptrack; massif runs once
+ONLY_PROGRAM, _, ONLY_WAYS = os.environ.get("HEAPYARD_ONLY", "").partition(":")
 SOURCE = """
 #include <functional>
 #include <iostream>
@@ -203,8 +204,10 @@ def in_blocks(subject: Subject, found: list[Way], tmp_path: Path) -> tuple[Secon
 
 def test_overhead(tmp_path: Path) -> None:
     print()
-    for subject in subjects(tmp_path):
+    for subject in (subject for subject in subjects(tmp_path) if subject.name.startswith(ONLY_PROGRAM)):
         found = ways()
+        if ONLY_WAYS:
+            found = [replace(way, rounds=ROUNDS) for way in found if way.name in ONLY_WAYS.split(",")]
         if "HEAPYARD_MEMRAY_PYTHON" in os.environ and subject.name.startswith("python3"):
             found.append(Way("memray --native", "off", ROUNDS, memray))
         taken, bases, size = in_blocks(subject, found, tmp_path)

@@ -37,19 +37,6 @@ struct Check {
 };
 
 class ChainMemo {
-  // Odd, and random otherwise: of one word that differs the sum always does, of several all but once in 2^64.
-  static constexpr auto kFactors = [] {
-    std::array<std::uint64_t, 16> factors{};
-    std::uint64_t state = 0x2545f4914f6cdd1d;
-    for (std::uint64_t& factor : factors) {  // xorshift64 (Marsaglia 2003)
-      state ^= state << 13;
-      state ^= state >> 7;
-      state ^= state << 17;
-      factor = state | 1;
-    }
-    return factors;
-  }();
-
  public:
   static constexpr unsigned kChecks = 12, kNearest = 3, kWays = 8, kLevelBits = 10, kLevels = 1 << kLevelBits;
 
@@ -87,7 +74,7 @@ class ChainMemo {
       const auto* words = reinterpret_cast<const std::uintptr_t*>(sp - 8);
       if (end - (sp - 8) < std::uintptr_t{reach} * 8) return false;
       std::uint64_t now = 0;
-#pragma GCC unroll 16
+#pragma GCC unroll 12
       for (unsigned index = 0; index < kChecks; ++index) {
         if (index % 4 == 0 && fours == index / 4) break;
         now += words[offsets[index]] * kFactors[index];
@@ -183,6 +170,19 @@ class ChainMemo {
   static constexpr unsigned kFirstSets = 1 << 6, kMostSets = 1 << 10, kPatience = 2, kFrameBits = 14;
   static constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
   static constexpr std::uint64_t kOdds[] = {0xbf58476d1ce4e5b9u, 0x94d049bb133111ebu};
+
+  // Odd, and random otherwise: of one word that differs the sum always does, of several all but once in 2^64.
+  static constexpr auto kFactors = [] {
+    std::array<std::uint64_t, kChecks> factors{};
+    std::uint64_t state = 0x2545f4914f6cdd1d;
+    for (std::uint64_t& factor : factors) {  // xorshift64 (Marsaglia 2003)
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      factor = state | 1;
+    }
+    return factors;
+  }();
 
   struct Place {
     std::size_t set;

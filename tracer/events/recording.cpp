@@ -39,10 +39,11 @@ constexpr int kNapsSampled = 300, kNapsUntilGone = 10'000;
 std::uint64_t until_asked_again() { return loaded_late() ? 0 : 1 << 20; }
 
 constinit Activity no_activity;                        // that no thread has taken
-constinit SampleCount no_free[kSampleCounts] = {};     // but of early blocks
-constinit SampleCount every_free[kSampleCounts] = {};  // its first count; the others are for who loaded the mask before
+constinit SampleCount no_free[kSampleCounts] = {};     // but those of early blocks
+constinit SampleCount every_free[kSampleCounts] = {};  // is its first count, once a session is exact
 
-// Each table says yes of early blocks, to whoever loads a mask and then the table that was not set with it too.
+// A free of an early block must find a yes even if it loads a mask and then, of a table set meanwhile, the count. So
+// each table has them by place, and whoever comes after every_free its first count too.
 void watch(SampleCount* counts) {
   if (free_filter.mask.load() == 0) change(counts[0], 1);
   free_filter.mask.store(kSampleCounts - 1);

@@ -18,8 +18,8 @@ namespace heapyard::tracer {
 
 extern thread_local constinit ThreadState this_thread __attribute__((tls_model("initial-exec")));
 
-// What the fast path of free looks at: a count of sampled blocks by place; where no free or every one is recorded, one
-// and the same count, so that no others take room in the processor's caches. Changes seldom.
+// What the fast path of free looks at: a count of sampled blocks by place; where every free is recorded, one and the
+// same count, so that no others take room in the processor's caches. Changes seldom.
 struct FreeFilter {
   std::atomic<SampleCount*> counts;  // kSampleCounts of them
   std::atomic<std::size_t> mask;     // of their places

@@ -64,8 +64,7 @@ def warnings(trace: Trace) -> list[str]:
     found += [f"Not in the profile: {lost[key]:,} {text}." for key, text in _LOST.items() if lost.get(key)]
     if trace.end.get("events", 0) == 0 and trace.finished:
         found.append("No call of malloc was seen: it may be linked statically, or the program made none.")
-    peak = trace.snapshot("peak")
-    error = total_error(owners(trace, peak)) if peak is not None and trace.interval else 0.0
+    error = _error_at_peak(trace)
     if error > trace.peak_bytes / 2:
         found.append(f"Samples tell little of so small a heap: its peak may be off by {format_bytes(error)}, and rather reads too "
                      "high. --mode exact counts every byte.")
@@ -92,8 +91,7 @@ def facts(trace: Trace) -> list[str]:
     first, widest = trace.meta["interval"], trace.end.get("widest_interval", 0)
     wider = f" (up to {format_bytes(widest)} when much was allocated)" if widest > first else ""
     how = _EVERY[trace.meta["mode"]] if trace.interval == 0 else f"sampled every {format_bytes(first)} on average{wider}"
-    peak = trace.snapshot("peak")
-    error = total_error(owners(trace, peak)) if peak else 0.0
+    error = _error_at_peak(trace)
     under = f" under {Path(trace.meta['allocator']).name}" if trace.meta.get("allocator") else ""
     line_of_run = f"process {trace.meta['pid']}{under}, {format_duration(trace.duration)}, {how}"
     line = f"peak {format_bytes(trace.peak_bytes)}" + (f" ± {format_bytes(error)}" if error else "")
@@ -103,6 +101,12 @@ def facts(trace: Trace) -> list[str]:
     if end:
         line += f"; {_count(end['allocations'])} allocations, {_count(end['frees'])} frees"
     return [line_of_run, line]
+
+
+def _error_at_peak(trace: Trace) -> float:
+    """Half of the 95 % interval, in bytes; 0 where every event was recorded. O(chains)."""
+    peak = trace.snapshot("peak")
+    return total_error(owners(trace, peak)) if peak is not None else 0.0
 
 
 def _count(value: float) -> str:
