@@ -11,7 +11,15 @@ from heapyard.profile.symbols import rust_names
 
 @pytest.mark.parametrize("name, told", [
     ("std::vector<int, std::allocator<int> >::push_back(int const&)", "std::vector::push_back"),
-    ("bool operator< <int>(a, b)", "bool operator<"),
+    ("bool operator< <int>(a, b)", "operator<"),
+    ("std::ostream& std::operator<< <char>(std::ostream&, char)", "std::operator<<"),
+    ("T::operator>>=(int)", "T::operator>>="),
+    ("std::weak operator<=> <T>(T, T)", "operator<=>"),
+    ("T<int>::operator->*<U>(U) const", "T::operator->*"),
+    ("T::operator unsigned int() const", "T::operator unsigned int"),
+    ("auto kit::(anonymous namespace)::around<f(int)::{lambda(int)#1}>(int) const", "kit::around"),
+    ("f::{lambda(auto:1)#1}::operator()<int>(int) const [clone .isra.0] [clone .cold]", "f::{lambda#1}::operator()"),
+    ("a library.so+0x1f", "a library.so+0x1f"),
     ("Widget::operator()(int) const", "Widget::operator()"),
     ("<alloc::vec::Vec<T, A> as core::iter::Collect<Vec<T>>>::from_iter", "alloc::vec::Vec::from_iter"),
     ("<std::thread::Thread>::new::start", "std::thread::Thread::new::start"),

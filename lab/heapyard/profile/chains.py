@@ -26,6 +26,9 @@ WRAPPERS = re.compile(
     r"|g_malloc|g_realloc|xmalloc|xrealloc|xcalloc)"
 )
 
+_NO_BRACKETS = re.compile(r"operator(<=>|[<>]{1,2}=?|\(\))|->")  # that open and close nothing
+_HIDDEN, _SHOWN = str.maketrans("<>()", "\0\1\2\3"), str.maketrans("\0\1\2\3", "<>()")
+
 _NORMAL = 1.959964  # 97.5 % of the normal distribution lie below
 
 
@@ -85,20 +88,23 @@ class Naming:
 
 
 def short(function: str, width: int = 0) -> str:
-    """A function's name without template arguments and parameters, at most `width` characters if one is given."""
+    """A function's name without template arguments, parameters and what a template returns, at most `width` characters if one
+    is given.
+    """
     kept, depth = [], 0
-    name = _without_trait(function).replace("operator<", "operator\0").replace("operator()", "operator\1").replace("->", "\2")
+    name = _without_trait(function).replace("(anonymous namespace)::", "")
+    name = _NO_BRACKETS.sub(lambda found: found[0].translate(_HIDDEN), name)
     for char in name:
-        if char in "<(" :
+        if char in "<(":
             depth += 1
         if depth == 0:
             kept.append(char)
         if char in ">)":
             depth -= 1
-    text = "".join(kept).replace("\0", "<").replace("\1", "()").replace("\2", "->").strip()
-    text = re.sub(r"::h[0-9a-f]{16}$", "", text) or function
-    for end in (" const", " [clone .cold]", " [clone .isra.0]"):
-        text = text.removesuffix(end)
+    text = "".join(kept).translate(_SHOWN).strip()
+    text = re.sub(r"::h[0-9a-f]{16}$|( const| \[clone [^]]*\])+$", "", text) or function
+    if "(" in name and "operator " not in text:
+        text = text.rpartition(" ")[2]
     if width and len(text) > width:
         text = "…" + text[-(width - 1) :]
     return text

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.units import format_bytes, format_duration
+from .callers import caller_lines
 from .chains import ChainMemory, Naming, owners, short, total_error
 from .timeline import total_over
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from .symbols import Frame
     from .trace import Snapshot, Trace
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -141,8 +143,11 @@ def _owners(console: Console, trace: Trace, naming: Naming, snapshot: Snapshot, 
     if not found:
         console.print()
         return
-    for chain in found[:top]:
-        console.print(_row(chain, snapshot, naming, bool(trace.interval), console.width))
+    frames = [naming.telling(chain.node) for chain in found[:top]]
+    names = [[f"{short(inner.function)} {inner.place}", *(short(f.function) for f in outer)] for inner, *outer in frames]
+    callers = caller_lines(names, console.width - 18, [[f.place for f in chain] for chain in frames])
+    for chain, (inner, *_), line in zip(found, frames, callers, strict=False):
+        console.print(_row(chain, snapshot, inner, line, bool(trace.interval), console.width))
     rest = found[top:]
     if rest:
         amount = sum(c.bytes for c in rest)
@@ -155,30 +160,17 @@ def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole > 0 else ""
 
 
-def _row(chain: ChainMemory, snapshot: Snapshot, naming: Naming, sampled: bool, width: int) -> Any:
+def _row(chain: ChainMemory, snapshot: Snapshot, inner: Frame, callers: str, sampled: bool, width: int) -> Any:
     from rich.text import Text
 
-    frames = naming.telling(chain.node)
     blocks = f"{chain.blocks:,} block" + ("" if chain.blocks == 1 else "s")
     error = f" ± {format_bytes(chain.error)}" if sampled and chain.error >= 1 else ""
     text = Text(f"{format_bytes(chain.bytes):>9} {_share(chain.bytes, snapshot.total):>5}  ")
-    text.append(short(frames[0].function, width - 20 - len(frames[0].place)), style="bold")
-    text.append(f" {frames[0].place}", style="dim")
-    room = width - 18
-    text.append("\n" + " " * 17 + _callers([short(f.function) for f in frames[1:]], room), style="dim")
+    text.append(short(inner.function, width - 20 - len(inner.place)), style="bold")
+    text.append(f" {inner.place}", style="dim")
+    text.append("\n" + " " * 17 + callers, style="dim")
     text.append("\n" + " " * 17 + f"{blocks}{error}", style="dim")
     return text
-
-
-def _callers(names: Sequence[str], room: int) -> str:
-    """`< caller < its caller < … < main`, as many as fit."""
-    shown = ""
-    for place, name in enumerate(names):
-        more = f"< {name} "
-        if len(shown) + len(more) > room - (6 if place < len(names) - 1 else 0):
-            return shown + "< …"
-        shown += more
-    return shown.rstrip()
 
 
 def show_instant(console: Console, trace: Trace, naming: Naming, snapshot: Snapshot, top: int) -> None:
@@ -212,13 +204,14 @@ def show_differences(
         console.print(Text(f"{word:<7}{format_bytes(snapshot.total):>9}  {when}: {title(trace)}"), soft_wrap=True)
     console.print()
     changed = [row for row in rows if row[1] != row[2]]
-    for functions, then, now, error in changed[:top]:
+    callers = caller_lines([[short(f) for f in functions[::-1]] for functions, *_ in changed[:top]], console.width - 13)
+    for (functions, then, now, error), line in zip(changed, callers, strict=False):
         change = now - then
         sign = "+" if change > 0 else "−" if console.encoding.lower().startswith("utf") else "-"
         doubt = " (may be chance)" if error and abs(change) < error else ""
         text = Text(f"{sign}{format_bytes(abs(change)):>9}", style="red" if change > 0 else "green")
         text.append(f"  {short(functions[-1], console.width - 14)}", style="bold")
-        text.append("\n" + " " * 12 + _callers([short(f) for f in functions[-2::-1]], console.width - 13), style="dim")
+        text.append("\n" + " " * 12 + line, style="dim")
         text.append("\n" + " " * 12 + f"{format_bytes(then)} then, {format_bytes(now)} now{doubt}", style="dim")
         console.print(text)
     if len(changed) > top:
