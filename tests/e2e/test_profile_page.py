@@ -110,6 +110,26 @@ def test_page_fits(chromium: Any, page_file: Path, options: dict[str, Any]):
 
 
 @pytest.mark.skipif(not shutil.which("heaptrack_print"), reason="set-up installs heaptrack where the distribution has it")
+@pytest.mark.browser
+def test_page_tells_chains_apart_that_begin_alike(chromium: Any, page_file: Path):
+    page, faults = opened(chromium, page_file)
+    chains, told = page.evaluate("""() => {
+      const inner = Array.from(profile.exact[0].node).slice(0, 300).map(telling);
+      const frames = inner.map((node) => chainOf(node).map((n) => [profile.frame[n], nameOf(n), profile.files[profile.frame[n]]]));
+      return [frames, partings(inner)];
+    }""")
+    assert len(chains) == 300
+    for chain, name in zip(chains, told, strict=True):
+        partings = [0]
+        for other in chains:
+            same = next((d for d, (a, b) in enumerate(zip(chain, other, strict=False)) if a != b), min(len(chain), len(other)))
+            partings.append(same if same < len(chain) and other is not chain else 0)
+        assert name in chain[max(partings)][1:] if max(partings) > 0 else name is None
+    shown = page.eval_on_selector_all("#chains tbody .caller", "all => all.map((one) => one.textContent)")
+    assert shown and all(text.startswith("< … < ") for text in shown)
+    assert faults == []
+
+
 def test_heaptrack_reads_it(trace: Trace, naming: Naming, tmp_path: Path):
     file = tmp_path / "heaptrack.gz"
     file.write_bytes(gzip.compress(heaptrack.render(trace, naming, at_instant(trace, "peak"))))

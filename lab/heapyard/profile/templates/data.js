@@ -90,6 +90,30 @@ function chainOf(node) {
   return chain;
 }
 
+// Of each chain from `inner` outwards the caller at which it parts from those that begin as it does, and what it is called;
+// null where no other begins so. O(frames).
+function partings(inner) {
+  const chains = inner.map(chainOf), found = inner.map(() => null);
+  const part = (group, depth) => {
+    if (group.length < 2) return;
+    const ways = new Map();
+    for (const index of group) {
+      const frame = depth < chains[index].length ? profile.frame[chains[index][depth]] : -1;
+      if (!ways.has(frame)) ways.set(frame, []);
+      ways.get(frame).push(index);
+    }
+    const names = new Set([...ways.keys()].map((frame) => profile.names[frame]));
+    for (const [frame, some] of ways) {
+      if (frame < 0) continue;
+      const name = names.size < ways.size ? profile.files[frame] : profile.names[frame];
+      if (depth > 0 && ways.size > 1) for (const index of some) found[index] = name;
+      part(some, depth + 1);
+    }
+  };
+  part(inner.map((_, index) => index), 0);
+  return found;
+}
+
 function bytesText(size) {
   const sign = size < 0 ? "−" : "";
   let left = Math.abs(size);

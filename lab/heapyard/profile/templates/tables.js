@@ -50,7 +50,8 @@ const tables = {
     const all = this.rows().filter((r) => r.size > 0 && (!flame.hits || chainOf(r.node).some((n) => flame.hits.has(profile.frame[n]))));
     all.sort((a, b) => b.size - a.size);
     const sum = all.reduce((s, r) => s + r.size, 0), temporary = this.view === "temporary";
-    const body = all.slice(0, this.shown).map((row) => {
+    const shown = all.slice(0, this.shown), parted = partings(shown.map((row) => telling(row.node)));
+    const body = shown.map((row, index) => {
       const tr = document.createElement("tr"), size = tr.insertCell(), share = tr.insertCell(), cell = tr.insertCell();
       size.className = share.className = "number";
       size.textContent = row.number || bytesText(row.size);
@@ -60,6 +61,12 @@ const tables = {
       name.textContent = nameOf(end);
       place.textContent = ` ${placeOf(end)}${row.more ? ` · ${row.more}` : ""}`;
       summary.append(name, place);
+      if (parted[index] !== null) {
+        const caller = document.createElement("small");
+        caller.className = "caller";
+        caller.textContent = `< … < ${parted[index]}`;
+        summary.append(caller);
+      }
       details.append(summary);
       details.addEventListener("toggle", () => {
         if (details.childElementCount > 1) return;

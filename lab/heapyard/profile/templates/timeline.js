@@ -21,10 +21,10 @@ function bandsBy(grouping) {
     const list = nodes.get(grouping === "function" ? profile.frame[telling(n)] : n);
     if (list) list.push(n);
   }
+  const inner = keys.map((key) => telling(grouping === "function" ? nodes.get(key)[0] : key)), parted = partings(inner);
   return keys.map((key, index) => {
-    const end = grouping === "function" ? nodes.get(key)[0] : key;
-    const shown = telling(end);
-    return { nodes: nodes.get(key), color: `--band-${index}`, name: nameOf(shown), place: placeOf(shown), end: shown, grouping };
+    const end = inner[index], name = parted[index] === null ? `${nameOf(end)} ${placeOf(end)}` : `… < ${parted[index]}`;
+    return { nodes: nodes.get(key), color: `--band-${index}`, name, end };
   });
 }
 
@@ -178,7 +178,7 @@ const timeline = {
       return li;
     };
     list.replaceChildren(
-      ...this.bands.map((b) => item(b.color, `${b.name} ${b.place}`, chainOf(b.grouping === "chain" ? b.end : b.end).slice(0, 12).map(nameOf).join("\n< "))),
+      ...this.bands.map((b) => item(b.color, b.name, chainOf(b.end).slice(0, 12).map(nameOf).join("\n< "))),
       item("--rest", "all other, and what is below the recording's floor", `Call chains that never held more than ${bytesText(profile.floor)} are not recorded one by one.`),
     );
   },
