@@ -42,6 +42,7 @@ def test_chains_of_the_same_names_are_told_apart_by_their_places():
 
 def test_a_name_too_long_is_cut_at_its_beginning():
     assert caller_lines([["new", "very::long::name::of_it"]], 16) == ["< …:name::of_it"]
+    assert caller_lines([["new", "of_it", "main"]], 7) == ["< …"]
     long = "n" * 40
     assert caller_lines([["new", long, "f"], ["new", "m" + long, "f"]], 20) == ["< …nnnnnnnnnnnnn < …"] * 2  # no endless search
 

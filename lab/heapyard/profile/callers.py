@@ -64,6 +64,8 @@ def _line(names: Sequence[str], room: int) -> str:
     for place, name in enumerate(names):
         left = room - len(shown) - len("<  ") - (0 if place == len(names) - 1 else len("< …"))
         if len(name) > left:
-            return shown + "< …" if shown else f"< …{name[1 - left :]}" + ("" if place == len(names) - 1 else " < …")
+            if shown or left < 2:
+                return shown + "< …"
+            return f"< …{name[1 - left :]}" + ("" if place == len(names) - 1 else " < …")
         shown += f"< {name} "
     return shown.rstrip()
