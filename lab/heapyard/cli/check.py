@@ -118,16 +118,20 @@ def _label(path: Path) -> str:
 def _run(allocators: Sequence[Allocator], cases: Sequence[CheckCase], amount: str) -> tuple[list[ReportCard], bool]:
     """The cards, and whether Ctrl-C ended it; what was found until then is kept."""
     from ..execute.check_cases import run_case
+    from ..execute.loop_signals import stop_on_signals
 
     cards = []
-    with _Progress(len(allocators) * len(cases)) as progress:
+    # A KeyboardInterrupt raised by Python itself is lost if it comes inside a destructor or a weak reference's callback.
+    with stop_on_signals() as stop, _Progress(len(allocators) * len(cases)) as progress:
         for allocator in allocators:
             found: list[Found] = []
             try:
                 for case in cases:
                     progress.say(f"{allocator.name}: {case.label}")
-                    found.append(run_case(case, allocator, amount))
+                    found.append(run_case(case, allocator, amount, stop=stop))
                     progress.advance()
+                    if stop.is_set():
+                        raise KeyboardInterrupt
             except KeyboardInterrupt:
                 cards.append(ReportCard(allocator, tuple(found), complete=False))
                 return cards, True

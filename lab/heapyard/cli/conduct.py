@@ -12,7 +12,7 @@ from ..execute.experiment import Launch, carry_out
 from ..execute.loop_signals import stop_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError
 from ..model.experiment import Experiment
-from ..model.units import format_duration
+from ..model.units import counted, format_duration
 from .answer import show_answer
 from .consoles import remark
 from .progress import progress_for
@@ -117,7 +117,7 @@ def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
 def _announcement(name: str, experiment: Experiment) -> str:
     settings = experiment.settings
     treatments = [t for t in experiment.treatments if t.role == "treatment"]
-    under = _counted(len(treatments), "treatment" if any(t.levels for t in treatments) else "allocator")
+    under = counted(len(treatments), "treatment" if any(t.levels for t in treatments) else "allocator")
     if settings.blocks is not None:
         extent = f"{settings.blocks} blocks each"
     elif settings.budget is not None:
@@ -125,9 +125,5 @@ def _announcement(name: str, experiment: Experiment) -> str:
     else:
         extent = f"as many blocks as intervals of ±{100 * settings.precision:.3g} % take"
     return (
-        f"experiment {name}: {_counted(len(experiment.programs), 'program')} under {under} and an A/A control, {extent}"
+        f"experiment {name}: {counted(len(experiment.programs), 'program')} under {under} and an A/A control, {extent}"
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from fnmatch import fnmatch
@@ -21,6 +22,7 @@ PROGRAM = "check_heap"
 AMOUNTS = ("quick", "usual", "deep")
 LIMIT = {"quick": 60.0, "usual": 240.0, "deep": 3600.0}  # seconds a case may take; the longest take a fifth of it
 LIMIT_OF_INFORMATION = 15.0  # where a hang is an answer
+LOOK_AT_STOP = 0.1  # seconds
 
 
 @functools.cache
@@ -46,10 +48,12 @@ def _named(case: CheckCase, pattern: str) -> bool:
     return any(fnmatch(text, pattern) for text in (case.group, case.name, case.label))
 
 
-def run_case(case: CheckCase, allocator: Allocator, amount: str, limit: float | None = None) -> Found:
+def run_case(
+    case: CheckCase, allocator: Allocator, amount: str, limit: float | None = None, stop: threading.Event | None = None
+) -> Found:
     """One case under one library. A crash or a hang is a result: `fail`, or `information` where the case says so.
 
-    KeyboardInterrupt ends the case's processes and goes on up.
+    KeyboardInterrupt ends the case's processes and goes on up; it is raised here when `stop` is set before the end.
     """
     seconds = limit or (LIMIT_OF_INFORMATION if case.information else LIMIT[amount])
     words = [str(places.native(PROGRAM)), case.label, *([] if amount == "usual" else [amount])]
@@ -61,16 +65,14 @@ def run_case(case: CheckCase, allocator: Allocator, amount: str, limit: float | 
         words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True, preexec_fn=_no_core,
     )
-    hung = False
     try:
-        out, err = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        hung = True
-        out, err = b"", b""
+        written = _written(process, began + seconds, stop)
     finally:
         _end(process)
     took = time.monotonic() - began
-    verdict, said, facts = _outcome(out.decode(errors="replace"), err.decode(errors="replace"), process.returncode, hung, seconds)
+    hung = written is None
+    out, err = (text.decode(errors="replace") for text in written or (b"", b""))
+    verdict, said, facts = _outcome(out, err, process.returncode, hung, seconds)
     if case.information:
         verdict = "information"
     elif verdict == "fail" and case.label in allocator.gives_up:
@@ -80,6 +82,17 @@ def run_case(case: CheckCase, allocator: Allocator, amount: str, limit: float | 
 
 def _no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _written(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> tuple[bytes, bytes] | None:
+    """Its output and its errors, or None if it has not ended by then."""
+    while (left := end - time.monotonic()) > 0:
+        try:
+            return process.communicate(timeout=min(left, LOOK_AT_STOP))
+        except subprocess.TimeoutExpired:
+            if stop and stop.is_set():
+                raise KeyboardInterrupt from None
+    return None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

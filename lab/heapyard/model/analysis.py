@@ -9,6 +9,7 @@ from .claim import Judgement
 from .figure import Figure, is_number
 from .metrics import PRIMARY_MEMORY, PRIMARY_TIME
 from .observations import Failure
+from .units import counted
 
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
 
@@ -275,7 +276,7 @@ class Analysis:
 
     def counted(self, number: int) -> str:
         """`1 program`, `3 workloads`."""
-        return f"{number} {self.workload_noun}" + ("" if number == 1 else "s")
+        return counted(number, self.workload_noun)
 
     @property
     def primary(self) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Reading and writing durations, sizes and percentages as people do: `5m`, `1%`, `12.3 MiB`, `840 ms`."""
+"""Reading and writing durations, sizes and percentages as people do: `5m`, `1%`, `12.3 MiB`, `840 ms`, `3 cases`."""
 
 from __future__ import annotations
 
@@ -68,3 +68,8 @@ def format_value(value: float, unit: str) -> str:
         return format_bytes(value)
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return text if unit == "1" else f"{text} {unit}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 case`, `3 cases`: of a noun whose plural takes an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model.check import Found, ReportCard
+from ..model.units import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,13 +89,15 @@ def blowup(card: ReportCard, name: str) -> float | None:
 def verdict_of(card: ReportCard) -> str:
     """One sentence: is it safe to switch?"""
     judged = [f for f in card.found if f.verdict != "information"]
-    if card.failed:
-        return f"{len(card.failed)} of {len(judged)} cases fail"
-    if not judged:
-        return "no case was judged"
-    notes = f", with {len(card.noted)} note{'s' if len(card.noted) > 1 else ''}" if card.noted else ""
     rest = "" if card.complete else "; the check was interrupted"
-    return f"all {len(judged)} cases pass{notes}{rest}"
+    if card.failed:
+        fail = "the one case fails" if len(judged) == 1 else f"{len(card.failed)} of {len(judged)} cases fail"
+        return f"{fail}{rest}"
+    if not judged:
+        return f"no case was judged{rest}"
+    notes = f", with {counted(len(card.noted), 'note')}" if card.noted else ""
+    passes = "the one case passes" if len(judged) == 1 else f"all {len(judged)} cases pass"
+    return f"{passes}{notes}{rest}"
 
 
 def print_card(console: Console, card: ReportCard) -> None:
