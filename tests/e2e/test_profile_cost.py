@@ -265,6 +265,44 @@ def test_overhead_in_instructions(tmp_path: Path) -> None:
             assert count > 0.8 * base
 
 
+def peaks(subject: Subject, env: dict[str, str], folder: Path) -> tuple[float, float]:
+    """The most MiB that were resident: of its own pages, with those it shares with the collector; and with files'."""
+    client = subprocess.Popen(["sh", "-c", subject.client]) if subject.client else None
+    own = all_ = 0
+    with subprocess.Popen(subject.command, env={**os.environ, **env}, cwd=folder, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            kind = {name: int(size) for name, size in re.findall(r"Rss(\w+):\s+(\d+) kB", status)}
+            if kind:
+                own, all_ = max(own, kind["Anon"] + kind["Shmem"]), max(all_, sum(kind.values()))
+            time.sleep(0.001)
+    assert process.returncode == 0 and (client is None or client.wait() == 0)
+    return own / 1024, all_ / 1024
+
+
+def test_memory(tmp_path: Path) -> None:
+    """What the tracer adds to a program's own pages, to them and those of files, and what its collector takes."""
+    libraries = {a.name: str(a.library) for a in installed_allocators()}
+    sizes = [Subject(f"jq, {count:,}", ["jq", "-n", f"[range({count})|tostring]|length"]) for count in (10_000, 100_000, 300_000)]
+    print()
+    for subject in subjects(tmp_path) + sizes:
+        if not subject.name.startswith(ONLY_PROGRAM):
+            continue
+        for mode, heap in (("sampled", None), ("pages", "bfm"), ("exact", None)):
+            plain, traced, collectors = [], [], []
+            for n in range(ROUNDS):
+                plain.append(peaks(subject, {"LD_PRELOAD": libraries[heap]} if heap else {}, tmp_path))
+                collector = Collector(tmp_path / f"{subject.name[0]}{mode}{n}", plan_of(subject, mode, heap))
+                traced.append(peaks(subject, collector.environment, tmp_path))
+                collectors.append(collector.memory() / 2**20)
+                collector.close()
+            (own, more_own), (all_, more) = zip(np.median(plain, axis=0), np.median(np.subtract(traced, plain), axis=0), strict=True)
+            ratios = [log_ratios([t[k] for t in traced], [p[k] for p in plain]) for k in (0, 1)]
+            print(f"{subject.name:18} {mode:8} own {own:6.1f} MiB {more_own:+6.2f} {ratios[0]:24} resident {all_:6.1f} MiB {more:+6.2f} "
+                  f"{ratios[1]:24} collector {np.median(collectors):5.2f} MiB", flush=True)
+            assert own > 1
+
+
 def test_a_long_run_stays_within_its_bounds(tmp_path: Path) -> None:
     """Redis under load for HEAPYARD_MINUTES, full after one: the trace and the collector stay as small as told."""
     minutes, limit = float(os.environ.get("HEAPYARD_MINUTES", "1")), 256 << 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -128,6 +129,27 @@ def test_page_tells_chains_apart_that_begin_alike(chromium: Any, page_file: Path
     shown = page.eval_on_selector_all("#chains tbody .caller", "all => all.map((one) => one.textContent)")
     assert shown and all(text.startswith("< … < ") for text in shown)
     assert faults == []
+
+
+def test_flame_graph_tells_siblings_of_one_name_apart(chromium: Any, page_file: Path):
+    page, faults = opened(chromium, page_file)
+    boxes = page.evaluate("""flame.boxes.filter((b) => profile.names[profile.frame[b.node]].startsWith("third")).map(
+      (b) => [profile.parent[b.node], b.name, profile.files[profile.frame[b.node]]])""")
+    siblings: dict[int, dict[str, str]] = {}
+    for parent, name, whole in boxes:
+        siblings.setdefault(parent, {})[whole] = name
+    assert max(map(len, siblings.values())) > 2
+    for names in siblings.values():
+        for whole, name in names.items():
+            assert re.fullmatch(rf"third ‹{number(whole)}\b.*›", name) or (name == "third" and len(names) == 1)
+    told = page.evaluate("""() => [["f<int>()", "f<long>()"], ["f<int>()", "f<int, int>()"], ["f(int)", "f()"],
+      ["std::map<A, B>::at", "std::map<A, Bc>::at", "std::map<A, B2>::at"]].map(differing)""")
+    assert told == [["int", "long"], ["int", "int, int"], ["int", ""], ["B", "Bc", "B2"]]
+    assert faults == []
+
+
+def number(function: str) -> str:
+    return function.partition("third<")[2].partition(">")[0]
 
 
 def test_heaptrack_reads_it(trace: Trace, naming: Naming, tmp_path: Path):

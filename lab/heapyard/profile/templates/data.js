@@ -90,6 +90,31 @@ function chainOf(node) {
   return chain;
 }
 
+// What functions are called side by side: their names and, where several have one, the part in which they differ, or a place.
+function namesApart(frames) {
+  const names = frames.map((frame) => profile.names[frame]), alike = new Map();
+  names.forEach((name, index) => (alike.has(name) ? alike.get(name).push(index) : alike.set(name, [index])));
+  for (const [name, some] of alike) {
+    if (some.length < 2) continue;
+    const whole = some.map((index) => profile.files[frames[index]]);
+    const parts = new Set(whole).size > 1 ? differing(whole) : some.map((index) => profile.places[frames[index]]);
+    some.forEach((index, n) => { if (parts[n]) names[index] = `${name} ‹${parts[n]}›`; });
+  }
+  return names;
+}
+
+// The middle of each text without what all begin and end with, from word to word.
+function differing(texts) {
+  const [first] = texts, shortest = texts.reduce((least, t) => Math.min(least, t.length), first.length);
+  const word = (char) => /\w/.test(char);
+  let from = 0, to = 0;
+  while (from < shortest && texts.every((t) => t[from] === first[from])) from++;
+  while (from > 0 && word(first[from - 1])) from--;
+  while (to < shortest - from && texts.every((t) => t.at(-1 - to) === first.at(-1 - to))) to++;
+  while (to > 0 && word(first.at(-to))) to--;
+  return texts.map((t) => t.slice(from, t.length - to));
+}
+
 // Of each chain from `inner` outwards the caller at which it parts from those that begin as it does, and what it is called;
 // null where no other begins so. O(frames).
 function partings(inner) {

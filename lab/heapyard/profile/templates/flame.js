@@ -19,24 +19,25 @@ const flame = {
     let depth = 0;
     const path = chainOf(this.root).slice(1).reverse();
     if (this.root !== 0) path.unshift(0);
-    path.forEach((node, level) => this.boxes.push({ node, x: 0, width, level }));
+    path.forEach((node, level) => this.boxes.push({ node, x: 0, width, level, name: nameOf(node) }));
     const base = path.length, total = this.weight(this.root) || 1;
-    const open = [[this.root, 0, base]];
+    const open = [[this.root, 0, base, nameOf(this.root)]];
     while (open.length) {
-      const [node, x, level] = open.pop();
+      const [node, x, level, name] = open.pop();
       const w = this.weight(node) / total * width;
       if (w < NARROWEST) continue;
-      this.boxes.push({ node, x, width: w, level });
+      this.boxes.push({ node, x, width: w, level, name });
       depth = Math.max(depth, level);
       const below = Array.from(kids.subarray(firstKid[node], firstKid[node + 1])).filter((k) => this.weight(k) > 0);
       below.sort((a, b) => this.weight(b) - this.weight(a));
       // Children of a difference may outweigh their parent; then they share its width.
       const sum = below.reduce((s, k) => s + this.weight(k), 0), squeeze = sum > this.weight(node) ? this.weight(node) / sum : 1;
+      const names = namesApart(below.map((kid) => profile.frame[kid]));
       let at = x;
-      for (const kid of below) {
-        open.push([kid, at, level + 1]);
+      below.forEach((kid, index) => {
+        open.push([kid, at, level + 1, names[index]]);
         at += this.weight(kid) / total * width * squeeze;
-      }
+      });
     }
     this.canvas.style.height = `${(depth + 1) * ROW + 2}px`;
     this.draw();
@@ -61,7 +62,7 @@ const flame = {
       pen.fillRect(box.x, box.level * ROW, Math.max(0.5, box.width - 0.7), ROW - 1);
       pen.globalAlpha = 1;
       if (box.width > 34) {
-        const text = nameOf(box.node), fits = Math.floor((box.width - 6) / 6.4);
+        const text = box.name, fits = Math.floor((box.width - 6) / 6.4);
         pen.fillStyle = css(this.hits && !this.hits.has(profile.frame[box.node]) ? "--ink" : "--cell");
         pen.save();
         pen.beginPath();
