@@ -40,6 +40,27 @@ def test_exact_is_the_truth_to_the_byte(tmp_path: Path, threads: int, seed: int)
     assert all(count == 0 for reason, count in trace.end["lost"].items()), trace.end["lost"]
 
 
+def test_exact_where_threads_end_and_others_begin(tmp_path: Path):
+    """Nine hundred, at most three of them and their parents at once: what one remembered of chains is the next one's memory."""
+    run = traced(tmp_path, program("truth"), tmp_path / "truth", 5, 80_000, 3, 75, mode="exact", never_step=True)
+    assert run.exit_code == 0
+    trace, told = only(run), truth_of(tmp_path / "truth")
+    seen = Seen(trace)
+    for mark in (s for s in trace.snapshots if s.kind == "mark"):
+        assert seen.owned(mark) == told[mark.name]
+    assert len(trace.threads) > 900
+    assert all(count == 0 for reason, count in trace.end["lost"].items()), trace.end["lost"]
+
+
+def test_samples_keep_to_their_rate_from_the_start(tmp_path: Path):
+    """Eighteen gigabytes a second: at first a quarter of a million samples a second, of which 16,000 are allowed."""
+    trace = only(traced(tmp_path, program("larson"), "-n", 2, "-g", 20, "--format", "none"))
+    assert trace.end["widest_interval"] > trace.meta["interval"]
+    samples = trace.end["events"] / 2  # each with its free
+    assert 100 < samples < 20_000 * trace.duration + 10_000
+    assert all(count == 0 for reason, count in trace.end["lost"].items()), trace.end["lost"]
+
+
 @pytest.mark.parametrize("allocator", EXACT, ids=lambda a: a.name)
 def test_exact_under_any_allocator(tmp_path: Path, allocator):
     """Also under those whose operator new does not go through malloc."""

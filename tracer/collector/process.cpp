@@ -605,14 +605,16 @@ bool Process::falls_behind() {
 void Process::keep_rate() {
   constexpr std::uint64_t kWindow = 50'000;
   constexpr double kExcused = 50'000, kMost = 4000, kForSmall = 16'000;  // samples a second
-  if (exact() || now_ < rate_from_ + kWindow) return;
-  const double rate = static_cast<double>(samples_ - rate_samples_) * 1e6 / static_cast<double>(now_ - rate_from_);
-  rate_from_ = now_;
-  rate_samples_ = samples_;
+  if (exact()) return;
   const std::uint32_t interval = log2_interval_;
-  if (first_interval_ == 0) first_interval_ = interval;
   const bool coarse = accounts_.bytes >> 8 < std::int64_t{1} << interval;
   const double most = stepped_ ? kExcused : coarse ? kForSmall : kMost, few = most / 8;
+  const double window = static_cast<double>(std::max(now_ - rate_from_, kWindow)) * 1e-6;
+  const double rate = static_cast<double>(samples_ - rate_samples_) / window;  // at least, of one that is not over
+  if (rate <= most && now_ < rate_from_ + kWindow) return;
+  rate_from_ = now_;
+  rate_samples_ = samples_;
+  if (first_interval_ == 0) first_interval_ = interval;
   if (rate > most) {
     const auto steps = static_cast<std::uint32_t>(std::ceil(std::log2(rate / most)));
     sample_every(std::min(interval + steps, 40u));

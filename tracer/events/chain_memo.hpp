@@ -23,6 +23,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "tracer/events/unwinder.hpp"
@@ -158,6 +159,14 @@ class ChainMemo {
       more_ = more_ * 2 + kFirstSets;
     }
     return entry;
+  }
+
+  // No chain is remembered. O(entries in use), and what was never used is not touched.
+  void forget() {
+    if (last_ == nullptr) return;
+    for (Entry& entry : std::span(entries_).first(in_use() * kWays)) entry.key = 0;
+    last_ = expected_ = nullptr;
+    turn_ = driven_out_ = more_ = 0;
   }
 
   // Of where a chain begins, and of the frame where it goes on where its words end. `by_fp`: whether it depends on

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "heap/os/page_events.hpp"
 #include "heap/os/pages.hpp"
@@ -24,6 +25,7 @@
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/redirect.hpp"
+#include "tracer/events/spare_chains.hpp"
 #include "tracer/session/poisson.hpp"
 
 namespace heapyard::tracer {
@@ -110,16 +112,17 @@ struct Tables {
   std::atomic<std::uintptr_t> modules[512] = {};  // bases of the objects the collector knows of
   RuleCache rules;
   Recorders recorders;
+  SpareChains spare_chains;
 };
 constinit Tables tables;
 
-// What other libraries allocate and free later in the thread's end takes a ring anew.
+// What other libraries allocate and free later in the thread's end takes a ring anew, as does a signal handler here.
 void give_ring_back(void*) {
   ThreadState& self = this_thread;
   if (loaded_late()) tables.recorders.leave(&self);
-  if (self.chains != nullptr) munmap(self.chains, sizeof *self.chains);
-  if (self.ring) self.ring.ring()->state.store(RingState::kLeft, std::memory_order_release);
-  self = ThreadState{};
+  const ThreadState was = std::exchange(self, ThreadState{});
+  if (was.chains != nullptr) tables.spare_chains.give(was.chains);
+  if (was.ring) was.ring.ring()->state.store(RingState::kLeft, std::memory_order_release);
 }
 
 void after_fork_in_child() {
@@ -281,11 +284,7 @@ std::uint64_t since_start() { return stamp() - process.start; }
     self.ring = RingWriter{};
     self.session = session;
   }
-  if (self.chains == nullptr) {
-    void* memory = mmap(nullptr, sizeof *self.chains, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    self.chains = static_cast<ChainMemory*>(memory);
-  }
+  if (self.chains == nullptr && (self.chains = tables.spare_chains.take()) == nullptr) return false;
   if (!self.ring) {
     if (!take_ring(self)) {
       process.session.header().lost.no_ring.fetch_add(1, std::memory_order_relaxed);

@@ -23,6 +23,13 @@ struct ChainMemory {
   };
   static constexpr unsigned kPended = 16;
   Pended pended[kPended];  // frees by signal handlers in the middle of a recording, which are recorded after it
+
+  // As at first, for another thread.
+  void forget() {
+    told.forget();
+    walker.forget();
+    memo.forget();
+  }
 };
 
 // Whether the thread is in the middle of a recording; of its own set-up, which may allocate and is nobody's memory.

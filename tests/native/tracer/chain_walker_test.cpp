@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracer/events/own_stack.hpp"
+#include "tracer/events/spare_chains.hpp"
 
 namespace {
 
@@ -29,11 +30,16 @@ std::ostream& operator<<(std::ostream& out, const Walk& walk) {
 }
 
 struct Ours {
-  explicit Ours(Walk when) : when(when) {}
+  explicit Ours(Walk when, ChainMemory* given = nullptr)
+      : when(when),
+        own(given == nullptr ? std::make_unique<ChainMemory>() : nullptr),
+        walker((given == nullptr ? *own : *given).walker),
+        memo((given == nullptr ? *own : *given).memo) {}
   const Walk when;
+  const std::unique_ptr<ChainMemory> own;
+  ChainWalker& walker;
+  ChainMemo& memo;
   RuleCache rules;
-  ChainWalker walker{};
-  ChainMemo memo{};
   OwnStack stack;
   std::map<std::vector<std::uintptr_t>, std::uint64_t> hashes;
   std::map<std::uint64_t, std::vector<std::uintptr_t>> chains;
@@ -77,8 +83,7 @@ constexpr auto kNothing = [](const dl_find_object&) {};
   const auto [entry, fresh] = ours->hashes.emplace(expected, found.hash);
   ASSERT_EQ(entry->second, found.hash);                                           // the same chain, the same hash
   ASSERT_EQ(ours->chains.emplace(found.hash, expected).first->second, expected);  // and no other
-  if (ChainMemo::Entry* remembered = ours->walker.remember_in(ours->memo, kSeed))
-    remembered->number = number;
+  if (ChainMemo::Entry* remembered = ours->walker.remember_in(ours->memo, kSeed)) remembered->number = number;
   if (!fresh) return;
   ASSERT_LE(ours->walker.told_frames(), std::min(ours->told.size(), expected.size()));
   ours->told_again += ours->walker.told_frames();
@@ -362,6 +367,45 @@ TEST(ChainMemoTest, AnEntryComparesItsOwnWordsAndNoOther) {
   }
   checks[kMost - 3].address = at.sp - 8 + 8 * (std::uintptr_t{UINT16_MAX} + 1);
   EXPECT_EQ(entry.put(at, &checks[kMost - 1], kMost), 2u);  // the third lies too far away
+}
+
+// What one thread remembered another must not find, though all lies on the stack as it did; then it learns as at first.
+TEST(SpareChainsTest, NothingIsRememberedInThem) {
+  SpareChains spare;
+  ChainMemory* first = nullptr;
+  for (int thread = 0; thread < 3; ++thread) {
+    ChainMemory* chains = spare.take();
+    ASSERT_NE(chains, nullptr);
+    if (first == nullptr) first = chains;
+    EXPECT_EQ(chains, first);
+    EXPECT_FALSE(chains->told.has(5));
+    chains->told.add(5);
+    const auto memory = std::make_unique<Ours>(Walk{false, 256, ChainWalker::kMost}, chains);
+    ours = memory.get();
+    for (const auto& [chain, recalled] : {std::pair{4u, 0u}, {3u, 0u}, {3u, 1u}, {4u, 2u}}) {
+      chosen = chain;
+      of_level<2, 0>(std::make_integer_sequence<unsigned, kEach>());
+      EXPECT_EQ(ours->recalled, recalled);
+    }
+    spare.give(chains);
+  }
+}
+
+TEST(SpareChainsTest, EachIsOneThreadsOwn) {
+  SpareChains spare;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&] {
+      for (std::uint64_t turn = 1; turn <= 2'000; ++turn) {
+        ChainMemory* chains = spare.take();
+        ASSERT_FALSE(chains->told.has(turn % 64));
+        chains->told.add(turn % 64);
+        ASSERT_FALSE(chains->told.has((turn + 1) % 64));
+        spare.give(chains);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 // What a stale stack may hold at its worst: two calls whose innermost frames are the same, and in the second the words

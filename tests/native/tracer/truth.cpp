@@ -2,8 +2,9 @@
 // threads that free each other's blocks, exceptions. At every probe it names the instant to the tracer and writes what
 // each chain owns to a file: the truth that a profile is held against.
 //
-//   truth FILE SEED OPERATIONS THREADS
+//   truth FILE SEED OPERATIONS THREADS [SUCCESSORS]
 //
+// SUCCESSORS: each thread leaves its work between two probes to so many others, one after the other.
 // A chain is first<A>, second<B>, third<C> and `depth` frames of dive(). Lines: "probe NAME", then "A B C depth bytes
 // blocks".
 #include <array>
@@ -214,12 +215,12 @@ void probe(std::FILE* out, int number) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 5) return 2;
+  if (count != 5 && count != 6) return 2;
   std::FILE* out = std::fopen(arguments[1], "w");
   if (out == nullptr) return 2;
   const std::uint64_t seed = std::strtoull(arguments[2], nullptr, 10);
   const std::size_t operations = std::strtoull(arguments[3], nullptr, 10);
-  const int threads = std::atoi(arguments[4]);
+  const int threads = std::atoi(arguments[4]), successors = count == 6 ? std::atoi(arguments[5]) : 0;
   truth = mapped<Truth>(1);
   blocks = mapped<Block>(kMostBlocks);
   constexpr int kProbes = 4;
@@ -228,8 +229,11 @@ int main(int count, char** arguments) {
   for (int index = 0; index < threads; ++index) {
     workers.emplace_back([&, index] {
       for (int round = 0; round < kProbes; ++round) {
-        work(seed * 1000 + static_cast<std::uint64_t>(round * threads + index),
-             operations / kProbes / static_cast<std::size_t>(threads));
+        const std::uint64_t own = seed * 1000 + static_cast<std::uint64_t>(round * threads + index);
+        const std::size_t share = operations / kProbes / static_cast<std::size_t>(threads);
+        if (successors == 0) work(own, share);
+        for (int one = 0; one < successors; ++one)
+          std::thread(work, own + 1'000'003 * static_cast<std::uint64_t>(one), share / successors).join();
         meeting.arrive_and_wait();
         meeting.arrive_and_wait();
       }
