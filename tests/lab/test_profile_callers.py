@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapyard.profile.callers import caller_lines
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 
@@ -59,6 +59,7 @@ def test_lines_fit_and_are_the_same_for_the_same_chain(chains: list[list[str]], 
 
 
 @given(NAMES, NAMES, st.integers(40, 60))
+@example(["the_longest_name_of_all_of_them"] * 3, ["the_longest_name_of_all_of_them"] * 4, 40)
 def test_two_chains_have_two_lines(one: list[str], other: list[str], room: int):
     left, right = caller_lines([["malloc_it", *one], ["malloc_it", *other]], room)
     assert (left == right) == (one == other)

@@ -24,11 +24,13 @@ def caller_lines(chains: Sequence[Sequence[str]], room: int, places: Sequence[Se
             continue
         if parting == before:  # they differ in what is cut off
             continue
+        # One may end where the others go on, and they may go on with the name it ended with.
+        last = {_from(chains[index], parting - 1, room) for index in group if len(chains[index]) == parting}
         for index in group:
-            names = chains[index]
-            start = min(parting, len(names) - 1)  # one may end where the others go on
-            if start > 1:
-                lines[index] = "< … " + _line(names[start:], room - 4)
+            line = _from(chains[index], min(parting, len(chains[index]) - 1), room)
+            if len(chains[index]) > parting and line in last:
+                line = _from(chains[index], parting - 1, room)
+            lines[index] = line
         unparted += [(alike, parting) for alike in _alike(group, chains, lines)]
     return lines
 
@@ -56,6 +58,10 @@ def _alike(indexes: Sequence[int], chains: Sequence[Sequence[str]], lines: Seque
 def _common(chains: Sequence[Sequence[str]]) -> int:
     """How many names all begin with."""
     return sum(1 for _ in takewhile(lambda names: len(set(names)) == 1, zip(*chains, strict=False)))
+
+
+def _from(names: Sequence[str], start: int, room: int) -> str:
+    return _line(names[1:], room) if start < 2 else "< … " + _line(names[start:], room - 4)
 
 
 def _line(names: Sequence[str], room: int) -> str:
