@@ -145,6 +145,9 @@ def test_flame_graph_tells_siblings_of_one_name_apart(chromium: Any, page_file: 
     told = page.evaluate("""() => [["f<int>()", "f<long>()"], ["f<int>()", "f<int, int>()"], ["f(int)", "f()"],
       ["std::map<A, B>::at", "std::map<A, Bc>::at", "std::map<A, B2>::at"]].map(differing)""")
     assert told == [["int", "long"], ["int", "int, int"], ["int", ""], ["B", "Bc", "B2"]]
+    cut = page.evaluate("""() => [["first ‹12›", 9], ["first ‹12›", 6], ["first ‹12›", 5], ["first ‹12›", 4], ["first ‹12›", 10],
+      ["main", 3], ["main", 1]].map(([text, fits]) => fitted(text, fits))""")
+    assert cut == ["firs…‹12›", "f…‹12›", "…‹12›", "fir…", "first ‹12›", "ma…", "m…"]
     assert faults == []
 
 

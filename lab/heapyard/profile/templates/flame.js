@@ -1,6 +1,13 @@
 // Flame graph of an instant, or of what changed between two: callers above, who allocated below.
 const ROW = 18, NARROWEST = 0.6;
 
+// At most so many characters; what tells siblings apart (namesApart) goes last.
+function fitted(text, fits) {
+  if (text.length <= fits) return text;
+  const part = text.endsWith("›") ? text.slice(text.indexOf("‹")) : "";
+  return part.length < fits ? `${text.slice(0, Math.max(part ? 0 : 1, fits - 1 - part.length))}…${part}` : `${text.slice(0, Math.max(1, fits - 1))}…`;
+}
+
 const flame = {
   canvas: document.getElementById("flame"), tip: document.getElementById("flame-tip"),
   root: 0, boxes: [], hits: null,
@@ -68,7 +75,7 @@ const flame = {
         pen.beginPath();
         pen.rect(box.x, box.level * ROW, box.width - 3, ROW);
         pen.clip();
-        pen.fillText(text.length > fits ? `${text.slice(0, Math.max(1, fits - 1))}…` : text, box.x + 3, box.level * ROW + ROW / 2);
+        pen.fillText(fitted(text, fits), box.x + 3, box.level * ROW + ROW / 2);
         pen.restore();
       }
     }
