@@ -45,7 +45,7 @@ begin, end = (int(part, 16) for part in re.match("(\\w+)-(\\w+)", line).groups()
 for turn in range(300):
     kept = [bytes(100 + turn) for _ in range(200)]
     at = begin + pick.choice([pick.randrange(8, 1 << 12), pick.randrange(min(end - begin, 4 << 20))]) // 8 * 8
-    value = pick.choice([pick.getrandbits(64), pick.getrandbits(59), pick.randrange(16) << 56 | pick.getrandbits(20), 0])
+    value = pick.choice([pick.getrandbits(64), pick.getrandbits(59), pick.randrange(17) << 56 | pick.getrandbits(20), 0])
     ctypes.c_uint64.from_address(at).value = value
 """
 
@@ -99,6 +99,23 @@ def test_threads_in_succession_give_their_rings_back(tmp_path: Path, way: str):
     trace = only(run)
     assert run.exit_code == 0 and trace.end["lost"]["no_ring"] == 0
     assert sum(thread.allocations for thread in trace.threads) >= (3000 if way == "exact" else 2500)
+    assert functions_at_end(trace).get("kept_by_parent(unsigned long)", 0) == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_in_succession_need_no_collector_meanwhile(tmp_path: Path, way: str):
+    """Three times as many threads as rings while the collector stands still: the next takes the ring that the last one left."""
+    collector = Collector(tmp_path, Plan(["subject"], **plan(way), interval=1 << 10))
+    os.kill(collector.pid, signal.SIGSTOP)
+    child = subprocess.run([program("subject"), "many-threads"], stdout=subprocess.PIPE, timeout=60,
+                           env={**os.environ, **collector.environment})
+    os.kill(collector.pid, signal.SIGCONT)
+    collector.close()
+    assert child.stdout == b"done\n"
+    trace = load_trace(next(tmp_path.glob("*.hytrace")))
+    assert all(count == 0 for count in trace.end["lost"].values()), trace.end["lost"]
+    assert len(trace.threads) > 2000
+    assert {round(thread.bytes / 2000) for thread in trace.threads if thread.id != trace.meta["pid"]} == {0}
     assert functions_at_end(trace).get("kept_by_parent(unsigned long)", 0) == 0
 
 

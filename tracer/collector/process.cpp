@@ -189,6 +189,9 @@ inline std::uint64_t Process::next_stamp(Cursor& cursor) {
       case Kind::kChain:
         chain(rings_[cursor.ring], at);
         break;
+      case Kind::kThread:
+        thread(rings_[cursor.ring], at[0] & kAddressBits);
+        break;
       case Kind::kModule:
         if (cursor.at >= rings_[cursor.ring].scanned) module(at);
         break;
@@ -323,20 +326,10 @@ bool Process::drain(std::uint64_t limit) {
   cursors_.clear();
   const std::uint32_t rings = rings_in_use();
   for (std::uint32_t index = 0; index < rings; ++index) {
-    Ring& ring = session_.ring(index);
-    const bool left = ring.state.load(std::memory_order_acquire) == RingState::kLeft;
     const Cursor cursor = cursor_of(index);
-    if (cursor.head != ring.tail.load(std::memory_order_relaxed)) {
-      note_thread(index);
-      torn_rings_ += cursor.at == cursor.head;
-      cursors_.push_back(cursor);
-    } else if (left) {
-      const std::uint64_t scanned = rings_[index].scanned;
-      rings_[index] = RingAccount{};
-      rings_[index].scanned = scanned;
-      ring.thread.store(0, std::memory_order_relaxed);  // until the next owner has written its own
-      ring.state.store(RingState::kUnused, std::memory_order_release);
-    }
+    if (cursor.head == session_.ring(index).tail.load(std::memory_order_relaxed)) continue;
+    torn_rings_ += cursor.at == cursor.head;
+    cursors_.push_back(cursor);
   }
   if (cursors_.empty()) return false;
   look_for_modules();
@@ -356,6 +349,8 @@ bool Process::drain(std::uint64_t limit) {
     else
       read_up_to(cursors_[index]);
   }
+  if (accounts_.threads.empty() && !heads.empty())  // the program has written over who it is
+    thread(rings_[cursors_[heads[0].cursor].ring], 0);
   std::make_heap(heads.begin(), heads.end());
   bool taken_any = false;
   while (!heads.empty() && heads.front().stamp <= limit) {
@@ -383,11 +378,10 @@ bool Process::drain(std::uint64_t limit) {
   return taken_any;
 }
 
-void Process::note_thread(std::uint32_t index) {
-  RingAccount& ring = rings_[index];
-  const std::uint32_t id = session_.ring(index).thread.load(std::memory_order_relaxed);
-  const std::uint32_t number = session_.ring(index).number.load(std::memory_order_relaxed) % Owner::kThreads;
-  if (ring.thread_id == id && ring.number == number) return;
+// What follows in this ring is of this thread.
+void Process::thread(RingAccount& ring, std::uint64_t owner) {
+  const auto id = static_cast<std::uint32_t>(owner);
+  const auto number = static_cast<std::uint32_t>(owner >> 32) % Owner::kThreads;
   const auto [found, fresh] =
       thread_by_id_.try_emplace(id, static_cast<std::uint16_t>(std::min<std::size_t>(accounts_.threads.size(), 65535)));
   if (fresh && accounts_.threads.size() < 65536) {
@@ -399,9 +393,7 @@ void Process::note_thread(std::uint32_t index) {
   const std::uint64_t scanned = ring.scanned;
   ring = RingAccount{};
   ring.scanned = scanned;
-  ring.thread_id = id;
   ring.thread = found->second;
-  ring.number = number;
   if (number >= thread_by_number_.size()) thread_by_number_.resize(number + 1);
   thread_by_number_[number] = ring.thread;
 }
@@ -414,12 +406,9 @@ void Process::take_rings_of_the_dead() {
   last_ring_check_ = now_;
   for (std::uint32_t index = 0; index < rings; ++index) {
     Ring& ring = session_.ring(index);
-    if (ring.state.load(std::memory_order_acquire) != RingState::kOwned) continue;
-    const auto thread = static_cast<pid_t>(ring.thread.load(std::memory_order_relaxed));
-    if (thread != 0 && syscall(SYS_tgkill, pid(), thread, 0) != 0 && errno == ESRCH) {
-      RingState owned = RingState::kOwned;
-      ring.state.compare_exchange_strong(owned, RingState::kLeft);
-    }
+    std::uint64_t owner = ring.owner.load(std::memory_order_acquire);
+    if (owner != 0 && syscall(SYS_tgkill, pid(), static_cast<pid_t>(owner), 0) != 0 && errno == ESRCH)
+      ring.owner.compare_exchange_strong(owner, 0);
   }
 }
 

@@ -68,13 +68,11 @@ class Process {
     }
   };
   struct RingAccount {
-    std::uint32_t thread_id = 0;
     std::uint16_t thread = 0;
     std::uint64_t scanned = 0;          // words up to which modules are known
     std::uint64_t last_allocation = 0;  // address, if nothing came between
     Block moved;                        // by a realloc that may fail
     std::uint64_t moved_size = 0;
-    std::uint32_t number = 0;          // of its thread
     std::uint64_t more = 0;            // upper bits of the next size
     std::uint64_t since = 0;           // stamp of the brief events, counted from the session's
     std::vector<std::uint32_t> nodes;  // of the chain told last, outermost first
@@ -113,7 +111,7 @@ class Process {
   void keep_rate();
   void sample_every(std::uint32_t log2_interval);
   bool falls_behind();
-  void note_thread(std::uint32_t ring);
+  void thread(RingAccount& ring, std::uint64_t owner);
   void take_rings_of_the_dead();
   void calibrate();
   void snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak);

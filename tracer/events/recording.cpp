@@ -122,7 +122,7 @@ void give_ring_back(void*) {
   if (loaded_late()) tables.recorders.leave(&self);
   const ThreadState was = std::exchange(self, ThreadState{});
   if (was.chains != nullptr) tables.spare_chains.give(was.chains);
-  if (was.ring) was.ring.ring()->state.store(RingState::kLeft, std::memory_order_release);
+  if (was.ring) was.ring.ring()->owner.store(0, std::memory_order_release);
 }
 
 void after_fork_in_child() {
@@ -246,25 +246,39 @@ void stop() {
 // True once there is a session.
 bool connected() { return process.connecting.load(std::memory_order_acquire) == 2 || connect(); }
 
+// A ring that nobody has: the first with half of it empty, else the first with room. Threads in quick succession share
+// one, so they need neither wait for the collector nor touch other pages. O(rings).
 bool take_ring(ThreadState& self) {
   Header& header = process.session.header();
-  for (std::uint32_t index = 0; index < header.rings; ++index) {
-    Ring& ring = process.session.ring(index);
-    RingState unused = RingState::kUnused;
-    if (ring.state.load(std::memory_order_relaxed) != RingState::kUnused ||
-        !ring.state.compare_exchange_strong(unused, RingState::kOwned, std::memory_order_acquire)) {
-      continue;
+  const auto id = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  const std::uint64_t words = process.session.ring_bytes() / 8;
+  for (const std::uint64_t most : {words / 2, words}) {
+    for (std::uint32_t index = 0; index < header.rings; ++index) {
+      Ring& ring = process.session.ring(index);
+      std::uint64_t nobody = 0;
+      if (ring.owner.load(std::memory_order_relaxed) != 0 || ring.head.load() - ring.tail.load() >= most ||
+          !ring.owner.compare_exchange_strong(nobody, id, std::memory_order_acquire)) {
+        continue;
+      }
+      RingWriter writer(ring, process.session.words(index), process.session.ring_bytes(), header.bell);
+      std::uint64_t* at = writer.reserve(1);
+      if (at == nullptr) {  // another thread has had it meanwhile
+        ring.owner.store(0, std::memory_order_release);
+        continue;
+      }
+      self.number = std::min(header.threads.fetch_add(1, std::memory_order_relaxed), Owner::kThreads - 1);
+      const std::uint64_t owner = std::uint64_t{self.number} << 32 | id;
+      ring.owner.store(owner, std::memory_order_relaxed);
+      at[0] = first_word(Kind::kThread, owner);
+      writer.publish(1);
+      std::uint32_t highest = header.highest_ring.load();
+      while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
+      }
+      self.ring = writer;
+      self.chains->walker.forget_told();
+      if (loaded_late()) tables.recorders.enter(index, &self);
+      return true;
     }
-    self.number = std::min(header.threads.fetch_add(1, std::memory_order_relaxed), Owner::kThreads - 1);
-    ring.number.store(self.number, std::memory_order_relaxed);
-    ring.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
-    std::uint32_t highest = header.highest_ring.load();
-    while (highest < index + 1 && !header.highest_ring.compare_exchange_weak(highest, index + 1)) {
-    }
-    self.ring = RingWriter(ring, process.session.words(index), process.session.ring_bytes(), header.bell);
-    self.chains->walker.forget_told();
-    if (loaded_late()) tables.recorders.enter(index, &self);
-    return true;
   }
   return false;
 }

@@ -16,7 +16,7 @@
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 7;
+inline constexpr std::uint32_t kVersion = 8;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;  // threads at once
 inline constexpr std::uint32_t kFrames = 256;  // of a chain at most
@@ -49,6 +49,7 @@ enum class Kind : std::uint8_t {
   kBack,        // which it did
   kMore,        // size >> Owner::kSizeBits of the next of these
   kSince,       // stamp of the brief events that follow: 1 << 63 | kind - kOwned << 61 | size << Owner::kBits | owner
+  kThread,      // the thread whose records follow: number << 32 | kernel's id
 };
 
 inline constexpr std::uint64_t kAddressBits = (std::uint64_t{1} << 56) - 1;
@@ -74,11 +75,11 @@ constexpr Owned owned_of_brief(std::uint64_t word) {
 
 // Words of the record that begins with `first`; 0 if there is no such record.
 constexpr std::uint64_t record_words(std::uint64_t first) {
-  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 2, 2, 2, 2, 2, 1, 1};  // by kind; 0: the record says
+  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 2, 2, 2, 2, 2, 1, 1, 1};  // by kind; 0: it says
   if (is_brief(first)) return 1;
   const std::uint64_t rest = first & kAddressBits;
   const Kind kind = kind_of(first);
-  if (kind > Kind::kSince) return 0;
+  if (kind > Kind::kThread) return 0;
   if (const std::uint8_t words = kFixed[static_cast<std::size_t>(kind)]) [[likely]]
     return words;
   if (kind == Kind::kPad) return rest;
@@ -113,7 +114,7 @@ struct Header {
   std::atomic<Mode> mode;                    // whoever changes it, or the modules, lets the activity begin anew
   std::atomic<std::uint32_t> log2_interval;  // mean bytes between two samples
   std::atomic<std::uint32_t> highest_ring;   // rings ever used
-  std::atomic<std::uint32_t> threads;        // that ever had a ring
+  std::atomic<std::uint32_t> threads;        // that ever had a ring: the number of the next one
   std::atomic<std::uint64_t> own_bytes;      // of the program's memory that the tracer takes to know its blocks
   std::atomic<std::uint64_t> waits;          // times a thread waited for room in its ring
   std::atomic<std::uint64_t> naps;           // and how often it slept meanwhile, for 50 us by name
@@ -132,12 +133,9 @@ struct alignas(64) Bucket {
   std::atomic<std::uint64_t> address[8];
 };
 
-enum class RingState : std::uint32_t { kUnused, kOwned, kLeft };
-
+// A thread that ends leaves its ring to the next one, read or not: its records say from where on they are another's.
 struct alignas(64) Ring {
-  std::atomic<RingState> state;
-  std::atomic<std::uint32_t> thread;            // kernel's id of its owner
-  std::atomic<std::uint32_t> number;            // of its owner among the threads that ever had a ring
+  std::atomic<std::uint64_t> owner;             // its number << 32 | kernel's id; 0: the ring is free
   std::atomic<std::uint64_t> head;              // words ever written, by the owner
   alignas(64) std::atomic<std::uint64_t> tail;  // words ever read, by the collector
 };
