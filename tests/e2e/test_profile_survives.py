@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,49 @@ def test_execs_begin_anew(tmp_path: Path):
     run = traced(tmp_path, "sh", "-c", "env ls /; exec env ls /", mode="exact")
     names = [load_trace(path).program for path in run.traces]
     assert run.exit_code == 0 and names.count("env") == 2 and names.count("ls") == 2 and len(names) >= 5, names
+
+
+@pytest.mark.parametrize("way", ["sampled", "exact"])
+def test_a_program_among_many_that_begin_and_end(tmp_path: Path, way: str):
+    """As in a build: no trace is cut short, nobody waits until all newcomers are welcomed, it is told how each ended."""
+    again = tmp_path / "again.sh"
+    again.write_text('[ "$1" = 0 ] || exec /bin/sh "$0" $(($1 - 1))\n')
+    storm = f"""for chain in 1 2 3; do /bin/sh {again} 200 & done
+        for turn in $(/usr/bin/seq 40); do /bin/echo short & /bin/sleep 2 & /bin/echo short & done
+        {program("subject")} spin-a-while; wait"""
+    run = traced(tmp_path / "traces", "/bin/sh", "-c", storm, mode=way, never_step=True)
+    traces = [load_trace(path) for path in run.traces]
+    shell = Path("/bin/sh").resolve().name
+    ends = Counter((trace.program, trace.end["how"]) for trace in traces if trace.program in ("echo", "sleep", shell))
+    assert ends["echo", "ended"] == 80 and ends["sleep", "ended"] == 40 and ends[shell, "ended"] == 4, ends
+    executed = ends.pop((shell, "executed another program"))
+    assert executed >= 600 and sum(ends.values()) == 124, ends
+    assert all(trace.end["microseconds"] > 1_900_000 for trace in traces if trace.program == "sleep")
+    [subject] = [trace for trace in traces if trace.program == "subject"]
+    assert subject.end["lost"]["ring_full"] < 2000, subject.end["lost"]
+    assert nothing_is_left() == []
+
+
+@pytest.mark.parametrize("by", [["--pid", "--fork", "--mount-proc"], ["--user", "--map-root-user", "--pid", "--fork"]])
+def test_a_program_in_a_pid_namespace_of_its_own(tmp_path: Path, by: list[str]):
+    """It knows itself as process 1, which is another one outside."""
+    if subprocess.run(["unshare", *by, "/bin/true"], capture_output=True).returncode != 0:
+        pytest.skip("namespaces are not permitted here")
+    (tmp_path / "named.py").write_text(
+        "import threading, time\n"
+        "def run():\n"
+        "    kept = [bytes(1000 + i) for i in range(3000)]\n"
+        "    time.sleep(0.5)\n"
+        "for turn in range(2): threading.Thread(target=run).start()\n"
+    )
+    run = traced(tmp_path / "traces", "unshare", *by, "/usr/bin/python3", tmp_path / "named.py", mode="exact", never_step=True)
+    assert run.exit_code == 0
+    traces = {trace.meta["pid"]: trace for path in run.traces for trace in [load_trace(path)]}
+    [inside] = [trace for trace in traces.values() if trace.program.startswith("python3")]
+    assert 1 not in traces and inside.meta["parent"] in traces
+    assert inside.end["how"] == "ended" and inside.end["microseconds"] > 400_000 and not any(inside.end["lost"].values())
+    assert len(inside.threads) == 3 and "python3" in {thread.name for thread in inside.threads}
+    assert nothing_is_left() == []
 
 
 def test_unloaded_libraries_keep_their_names(tmp_path: Path):

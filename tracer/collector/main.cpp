@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,9 +23,11 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "tracer/collector/process.hpp"
+#include "tracer/collector/tasks.hpp"
 #include "tracer/collector/wait.hpp"
 
 namespace {
@@ -33,6 +36,7 @@ using heapyard::tracer::Limits;
 using heapyard::tracer::Process;
 
 constexpr std::uint64_t kTick = 10'000'000;  // nanoseconds
+constexpr int kWelcomes = 8, kQueue = 512;   // programs between two looks at all of them; that wait at most
 
 std::uint64_t monotonic() {
   timespec now;
@@ -47,15 +51,16 @@ int listen_at(const std::string& path) {
   std::strcpy(address.sun_path, path.c_str());
   const int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listening < 0 || bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(listening, 512) != 0)
+      listen(listening, kQueue) != 0)
     return -1;
   return listening;
 }
 
-// The memory a program sent through a new connection, or -1: nobody is there, or it sent something else.
-int accept_memory(int listening) {
+// The memory a program sent through a new connection, or -1: nobody is there, or it sent something else. And who did.
+int accept_memory(int listening, std::uint32_t& peer) {
   const int connection = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
   if (connection < 0) return -1;
+  peer = heapyard::tracer::peer_of(connection);
   const timeval patience{1, 0};
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   char byte;
@@ -82,62 +87,76 @@ class Collector {
 
   int run() {
     std::uint64_t next_tick = monotonic() + kTick;
-    bool parent = true, stopped = false;
+    bool parent = true, stopped = false, more = false;
     while (!stopped && (parent || !processes_.empty())) {
-      const bool slept = !processes_.empty() && sleep_until(next_tick);
+      const bool slept = !more && !processes_.empty() && sleep_until(next_tick);
       std::vector<pollfd> files{{listening_, POLLIN, 0}, {signals_, POLLIN, 0}, {parent ? 0 : -1, POLLIN, 0}};
-      for (auto& process : processes_) files.push_back({process->pid_file(), POLLIN, 0});
-      poll(files.data(), files.size(), processes_.empty() && parent ? -1 : processes_.empty() || slept ? 0 : 1);
-      while (welcome()) {
+      for (const Traced& traced : processes_) files.push_back({traced.process->pid_file(), POLLIN, 0});
+      const bool at_once = more || slept || (processes_.empty() && !parent);
+      poll(files.data(), files.size(), at_once ? 0 : processes_.empty() ? -1 : 1);
+      for (std::size_t index = 3; index < files.size(); ++index) {
+        if (files[index].revents != 0) processes_[index - 3].seen_dead(welcomed_);
       }
+      // A few at a time: the others' rings fill up meanwhile.
+      more = true;
+      for (int turn = 0; more && turn < kWelcomes; ++turn) more = welcome();
       stopped = (files[1].revents & POLLIN) != 0;
       if (files[2].revents != 0) {
         char ignored[256];
         parent = read(0, ignored, sizeof ignored) > 0;
         stopped |= !parent && limits_.attached;
       }
-      std::vector<const Process*> dead;
-      for (std::size_t index = 3; index < files.size(); ++index) {
-        if (files[index].revents != 0) dead.push_back(processes_[index - 3].get());
-      }
-      for (auto& process : processes_) process->drain();
+      for (const Traced& traced : processes_) traced.process->drain();
       if (monotonic() >= next_tick) {
-        for (auto& process : processes_) process->tick();
+        for (const Traced& traced : processes_) traced.process->tick();
         next_tick = monotonic() + kTick;
       }
-      std::erase_if(processes_, [&](const std::unique_ptr<Process>& process) {
-        bool gone = process->pid_file() < 0;
-        for (const Process* other : dead) gone |= other == process.get();
-        if (!gone && process->runs()) return false;
-        process->finish(gone ? "ended" : "executed another program");
+      std::erase_if(processes_, [&](Traced& traced) {
+        if (traced.process->pid_file() < 0) traced.seen_dead(welcomed_);
+        const bool gone = traced.dead && (!more || welcomed_ > traced.welcomed + kQueue);
+        if (!gone && (traced.dead || traced.process->runs())) return false;
+        traced.process->finish(gone ? "ended" : "executed another program");
         return true;
       });
     }
     while (welcome()) {
     }
-    for (auto& process : processes_) process->finish(stopped ? "tracing stopped" : "ended");
+    for (const Traced& traced : processes_) traced.process->finish(stopped ? "tracing stopped" : "ended");
     return 0;
   }
 
  private:
+  // One that has died may have executed another program before, which waits in the queue still.
+  struct Traced {
+    std::unique_ptr<Process> process;
+    bool dead = false;
+    std::uint64_t welcomed = 0;  // when it was seen first
+
+    void seen_dead(std::uint64_t so_far) {
+      if (!std::exchange(dead, true)) welcomed = so_far;
+    }
+  };
+
   // Or until a ring of some program is half full. False: at once, since this kernel cannot.
   bool sleep_until(std::uint64_t until) {
     bells_.clear();
-    for (auto& process : processes_) bells_.push_back(&process->bell());
+    for (const Traced& traced : processes_) bells_.push_back(&traced.process->bell());
     return wait_for(bells_, until);
   }
   bool welcome() {
-    const int memory = accept_memory(listening_);
+    std::uint32_t peer = 0;
+    const int memory = accept_memory(listening_, peer);
     if (memory < 0) return false;
+    ++welcomed_;
     try {
-      auto process = std::make_unique<Process>(memory, folder_, limits_);
+      auto process = std::make_unique<Process>(memory, peer, folder_, limits_);
       // The same process with another program in it: what it was before has ended.
-      std::erase_if(processes_, [&](const std::unique_ptr<Process>& other) {
-        if (other->pid() != process->pid()) return false;
-        other->finish("executed another program");
+      std::erase_if(processes_, [&](const Traced& other) {
+        if (other.process->pid() != process->pid()) return false;
+        other.process->finish("executed another program");
         return true;
       });
-      processes_.push_back(std::move(process));
+      processes_.push_back({std::move(process)});
     } catch (const std::system_error& error) {
       std::fprintf(stderr, "collector: %s\n", error.what());
     }
@@ -147,7 +166,8 @@ class Collector {
   int listening_, signals_;
   std::string folder_;
   Limits limits_;
-  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<Traced> processes_;
+  std::uint64_t welcomed_ = 0;  // so far
   std::vector<heapyard::tracer::Bell*> bells_;
 };
 
@@ -189,6 +209,10 @@ int main(int count, char** arguments) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
+  if (rlimit files; getrlimit(RLIMIT_NOFILE, &files) == 0) {  // a traced process takes three
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
   sigset_t termination;
   sigemptyset(&termination);
   sigaddset(&termination, SIGTERM);

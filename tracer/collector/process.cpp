@@ -53,13 +53,6 @@ std::string words_of(std::string_view all) {
   return out + "]";
 }
 
-std::string read_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
 const char* name_of(Mode mode) {
   switch (mode) {
     case Mode::kSampled:
@@ -96,9 +89,9 @@ Session map(int memory) {
 
 }  // namespace
 
-Process::Process(int memory, const std::string& folder, const Limits& limits)
+Process::Process(int memory, std::uint32_t peer, const std::string& folder, const Limits& limits)
     : session_(map(memory)),
-      pid_(session_.header().pid),
+      tasks_(peer != 0 ? peer : session_.header().pid),
       start_stamp_(session_.header().start_stamp),
       start_nanoseconds_(session_.header().start_nanoseconds),
       mode_(session_.header().mode.load()),
@@ -106,19 +99,19 @@ Process::Process(int memory, const std::string& folder, const Limits& limits)
       set_(session_),
       limits_(limits),
       accounts_(limits.nodes),
-      rings_(session_.header().rings) {
+      most_rings_(session_.header().rings) {
   Header& header = session_.header();
   header.collector.store(static_cast<std::uint32_t>(getpid()));
-  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
-  statm_ = open(("/proc/" + std::to_string(pid_) + "/statm").c_str(), O_RDONLY | O_CLOEXEC);
-  exe_ = executable(pid_);
+  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid(), 0));
+  statm_ = open(("/proc/" + std::to_string(pid()) + "/statm").c_str(), O_RDONLY | O_CLOEXEC);
+  exe_ = executable(pid());
   calibrate();
   const std::string program = base_name(header.program);
   static unsigned number = 0;
   char order[8];
   std::snprintf(order, sizeof order, "%04u", ++number);
   file_ = std::make_unique<TraceFile>(folder + "/" + order + "-" + (program.empty() ? "program" : program) + "-" +
-                                      std::to_string(pid_) + ".hytrace");
+                                      std::to_string(pid()) + ".hytrace");
   file_->write(Chunk::kMeta, meta(), 0, 0);
 }
 
@@ -136,7 +129,7 @@ std::string Process::meta() const {
                        static_cast<double>(monotonic() - start_nanoseconds_) * 1e-9;
   std::ostringstream out;
   out.precision(17);
-  out << "{\"format\": 1, \"pid\": " << header.pid << ", \"parent\": " << header.parent
+  out << "{\"format\": 1, \"pid\": " << pid() << ", \"parent\": " << tasks_.parent(header.parent)
       << ", \"attached\": " << (header.attached != 0 ? "true" : "false") << ", \"mode\": \"" << name_of(mode_)
       << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << log2_interval_) << ", \"depth\": " << header.depth
       << ", \"page_record\": " << LossyRecorder::kFloor << ", \"rate\": " << LossyRecorder::kFirstRate
@@ -220,9 +213,10 @@ void Process::look_for_modules() {
   }
 }
 
-std::uint32_t Process::rings_in_use() const {
-  return std::min(session_.header().highest_ring.load(std::memory_order_acquire),
-                  static_cast<std::uint32_t>(rings_.size()));
+std::uint32_t Process::rings_in_use() {
+  const std::uint32_t used = std::min(session_.header().highest_ring.load(std::memory_order_acquire), most_rings_);
+  if (used > rings_.size()) rings_.resize(used);
+  return used;
 }
 
 // What is to be read of a ring. Nothing of one that the program has written over.
@@ -382,12 +376,13 @@ bool Process::drain(std::uint64_t limit) {
 void Process::thread(RingAccount& ring, std::uint64_t owner) {
   const auto id = static_cast<std::uint32_t>(owner);
   const auto number = static_cast<std::uint32_t>(owner >> 32) % Owner::kThreads;
+  tasks_.begun(id);
   const auto [found, fresh] =
       thread_by_id_.try_emplace(id, static_cast<std::uint16_t>(std::min<std::size_t>(accounts_.threads.size(), 65535)));
   if (fresh && accounts_.threads.size() < 65536) {
     Thread thread;
     thread.id = id;
-    thread.name = read_line("/proc/" + std::to_string(pid()) + "/task/" + std::to_string(id) + "/comm");
+    thread.name = tasks_.name_of(id);
     accounts_.threads.push_back(thread);
   }
   const std::uint64_t scanned = ring.scanned;
@@ -401,14 +396,13 @@ void Process::thread(RingAccount& ring, std::uint64_t owner) {
 // A thread's very last frees come after its last destructor, and take a ring that nobody gives back.
 void Process::take_rings_of_the_dead() {
   const std::uint32_t rings = rings_in_use();
-  const bool scarce = rings > rings_.size() / 4;
+  const bool scarce = rings > most_rings_ / 4;
   if (!scarce && now_ < last_ring_check_ + 200'000) return;
   last_ring_check_ = now_;
   for (std::uint32_t index = 0; index < rings; ++index) {
     Ring& ring = session_.ring(index);
     std::uint64_t owner = ring.owner.load(std::memory_order_acquire);
-    if (owner != 0 && syscall(SYS_tgkill, pid(), static_cast<pid_t>(owner), 0) != 0 && errno == ESRCH)
-      ring.owner.compare_exchange_strong(owner, 0);
+    if (owner != 0 && tasks_.ended(static_cast<std::uint32_t>(owner))) ring.owner.compare_exchange_strong(owner, 0);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "tracer/collector/accounts.hpp"
 #include "tracer/collector/lossy_recorder.hpp"
 #include "tracer/collector/modules.hpp"
+#include "tracer/collector/tasks.hpp"
 #include "tracer/collector/trace_file.hpp"
 #include "tracer/session/layout.hpp"
 #include "tracer/session/owner.hpp"
@@ -32,13 +33,14 @@ struct Limits {
 
 class Process {
  public:
-  // `memory`: what the program sent; mapped here, and closed. Throws std::system_error.
-  Process(int memory, const std::string& folder, const Limits& limits);
+  // `memory`: what the program sent; mapped here, and closed. `peer`: who sent it, 0: what the memory says. Throws
+  // std::system_error.
+  Process(int memory, std::uint32_t peer, const std::string& folder, const Limits& limits);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  std::uint32_t pid() const { return pid_; }
+  std::uint32_t pid() const { return tasks_.pid(); }
   int pid_file() const { return pid_file_; }
   bool exact() const;
   // Rings when one of its rings is half full, once it was expected to.
@@ -91,7 +93,7 @@ class Process {
   void chain(RingAccount& ring, const std::uint64_t* words);
   void module(const std::uint64_t* words);
   void look_for_modules();
-  std::uint32_t rings_in_use() const;
+  std::uint32_t rings_in_use();  // and makes room in rings_
   Cursor cursor_of(std::uint32_t index) const;
   // How a block came to be recorded: bytes it was counted with, and the interval; 0: every one is.
   struct Drawn {
@@ -121,7 +123,7 @@ class Process {
 
   Session session_;
   // As the header said at first: the program may write over it.
-  std::uint32_t pid_;
+  Tasks tasks_;
   std::uint64_t start_stamp_, start_nanoseconds_;
   Mode mode_;
   std::uint32_t log2_interval_;
@@ -141,6 +143,7 @@ class Process {
   std::vector<std::uint32_t> by_number_;                      // chain's number -> chain
   std::unordered_map<std::uint32_t, std::uint32_t> by_node_;  // node -> chain
   std::unordered_multimap<std::uint64_t, Waiting> late_allocations_, early_frees_;
+  std::uint32_t most_rings_;
   std::vector<RingAccount> rings_;
   std::vector<std::uint16_t> thread_by_number_;
   struct Unnumbered {
