@@ -108,8 +108,8 @@ Process::Process(int memory, std::uint32_t peer, const std::string& folder, cons
   calibrate();
   const std::string program = base_name(header.program);
   static unsigned number = 0;
-  char order[8];
-  std::snprintf(order, sizeof order, "%04u", ++number);
+  char order[11];  // so that the files sort as the programs began
+  std::snprintf(order, sizeof order, "%06u", ++number);
   file_ = std::make_unique<TraceFile>(folder + "/" + order + "-" + (program.empty() ? "program" : program) + "-" +
                                       std::to_string(pid()) + ".hytrace");
   file_->write(Chunk::kMeta, meta(), 0, 0);
