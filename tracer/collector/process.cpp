@@ -29,6 +29,7 @@ constexpr std::uint64_t kPatience = 2'000'000;    // microseconds until what wai
 constexpr std::uint64_t kFlushBytes = 64u << 10;  // of records, before they go to the file
 constexpr std::uint64_t kReserve = 1u << 20;      // of the file's limit, for how it ended
 constexpr std::size_t kUnnumbered = 1u << 14;     // events that wait for their chains
+constexpr std::uint64_t kLong = 1'000'000;        // microseconds of a program whose trace is put on the disk at once
 
 std::uint64_t monotonic() {
   timespec now;
@@ -794,7 +795,7 @@ void Process::finish(const char* how) {
        << ", \"nodes\": " << accounts_.tree.refused() << "}, \"chains_cut\": " << chains_cut_
        << ", \"chains_torn\": " << header.lost.chains_torn.load() << "}";
   file_->write(Chunk::kEnd, json.view(), now_, now_);
-  file_->finish();
+  file_->finish(now_ > kLong);  // in a build of many short programs, the others would wait
   session_.header().mode.store(Mode::kOff);
   session_.header().activity.begin_anew();
 }

@@ -69,9 +69,13 @@ bool TraceFile::put(std::string_view bytes) {
 }
 
 bool TraceFile::write(Chunk kind, std::string_view bytes, std::uint64_t from, std::uint64_t to) {
+  // One for all files: to make it takes longer than to compress most chunks.
+  static ZSTD_CCtx* const compressor = ZSTD_createCCtx();
+  if (compressor == nullptr) return false;
   compressed_.resize(sizeof(ChunkHead) + ZSTD_compressBound(bytes.size()));
-  const std::size_t stored = ZSTD_compress(compressed_.data() + sizeof(ChunkHead),
-                                           compressed_.size() - sizeof(ChunkHead), bytes.data(), bytes.size(), kLevel);
+  const std::size_t stored =
+      ZSTD_compressCCtx(compressor, compressed_.data() + sizeof(ChunkHead), compressed_.size() - sizeof(ChunkHead),
+                        bytes.data(), bytes.size(), kLevel);
   if (ZSTD_isError(stored) != 0) return false;
   compressed_.resize(sizeof(ChunkHead) + stored);
   ChunkHead head{{'H', 'Y', 'C', 'K'},
@@ -90,7 +94,7 @@ bool TraceFile::write(Chunk kind, std::string_view bytes, std::uint64_t from, st
   return true;
 }
 
-bool TraceFile::finish() {
+bool TraceFile::finish(bool to_disk) {
   Bytes index;
   for (const Entry& entry : index_) {
     index.number(static_cast<std::uint8_t>(entry.kind));
@@ -103,7 +107,7 @@ bool TraceFile::finish() {
   char trailer[16];
   std::memcpy(trailer, &offset, 8);
   std::memcpy(trailer + 8, "HYINDEX1", 8);
-  return put({trailer, sizeof trailer}) && fsync(file_) == 0;
+  return put({trailer, sizeof trailer}) && (!to_disk || fsync(file_) == 0);
 }
 
 }  // namespace heapyard::tracer

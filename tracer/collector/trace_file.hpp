@@ -34,7 +34,8 @@ class TraceFile {
 
   // `from`, `to`: microseconds since the start that the chunk is about. False once the disk refused.
   bool write(Chunk kind, std::string_view bytes, std::uint64_t from, std::uint64_t to);
-  bool finish();
+  // `to_disk`: waits until it is there, and would outlive the machine's sudden end.
+  bool finish(bool to_disk);
   std::uint64_t bytes() const { return bytes_; }
 
  private:
