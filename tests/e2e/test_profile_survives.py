@@ -193,6 +193,21 @@ def test_no_memory_is_no_crash(tmp_path: Path, way: str, capfd: pytest.CaptureFi
     assert full.total == pytest.approx(blocks << 20, rel=0.01 if way == "exact" else 0.05)
 
 
+@pytest.mark.parametrize("way", ["sampled", "exact"])
+def test_little_address_space(tmp_path: Path, way: str, capfd: pytest.CaptureFixture[str]):
+    """Most of it is left to the program, which then has fewer rings; where even that is too much, it is said who is not traced."""
+    words = "import threading; kept = [bytes(5000) for _ in range(1000)]; print(len(kept))"
+    least = {"sampled": 128 << 10, "exact": 1 << 20}[way]
+    for kilobytes, is_traced in ((least, True), (least - 1, False)):
+        command = f"ulimit -v {kilobytes}; exec /usr/bin/python3 -S -c '{words}'"
+        run = traced(tmp_path / str(kilobytes), "/bin/sh", "-c", command, mode=way, interval=1 << 12)
+        out, err = capfd.readouterr()
+        assert run.exit_code == 0 and out == "1000\n"
+        pythons = [trace for trace in map(load_trace, run.traces) if trace.program.startswith("python3")]
+        assert [trace.peak_bytes > 4_000_000 for trace in pythons] == [True] * is_traced
+        assert ("is not traced: it may not have the memory" in err) != is_traced
+
+
 def spinning(collector: Collector) -> subprocess.Popen[bytes]:
     child = subprocess.Popen([program("subject"), "spin"], stdout=subprocess.PIPE, env={**os.environ, **collector.environment})
     assert child.stdout is not None and child.stdout.readline() == b"spinning\n"

@@ -56,11 +56,8 @@ int listen_at(const std::string& path) {
   return listening;
 }
 
-// The memory a program sent through a new connection, or -1: nobody is there, or it sent something else. And who did.
-int accept_memory(int listening, std::uint32_t& peer) {
-  const int connection = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
-  if (connection < 0) return -1;
-  peer = heapyard::tracer::peer_of(connection);
+// The memory a program sends through a new connection, or -1: it has none, or sent something else.
+int receive_memory(int connection, std::uint32_t peer) {
   const timeval patience{1, 0};
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   char byte;
@@ -74,9 +71,12 @@ int accept_memory(int listening, std::uint32_t& peer) {
   message.msg_controllen = sizeof control;
   if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) == 1) {
     const cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) std::memcpy(&memory, CMSG_DATA(rights), sizeof memory);
+    if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS)
+      std::memcpy(&memory, CMSG_DATA(rights), sizeof memory);
+    else
+      std::fprintf(stderr, "heapyard: process %u is not traced: it may not have the memory that takes (ulimit -v)\n",
+                   peer);
   }
-  close(connection);
   return memory;
 }
 
@@ -143,11 +143,15 @@ class Collector {
     for (const Traced& traced : processes_) bells_.push_back(&traced.process->bell());
     return wait_for(bells_, until);
   }
+  // False: nobody waits.
   bool welcome() {
-    std::uint32_t peer = 0;
-    const int memory = accept_memory(listening_, peer);
-    if (memory < 0) return false;
+    const int connection = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) return false;
     ++welcomed_;
+    const std::uint32_t peer = heapyard::tracer::peer_of(connection);
+    const int memory = receive_memory(connection, peer);
+    close(connection);
+    if (memory < 0) return true;
     try {
       auto process = std::make_unique<Process>(memory, peer, folder_, limits_);
       // The same process with another program in it: what it was before has ended.

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -35,6 +36,20 @@ bool parse(const char* text, Wish& wish) {
   return wish.mode >= Mode::kSampled && wish.mode <= Mode::kPages;
 }
 
+// A program that may have little address space keeps most of it: fewer rings, for fewer threads at once, or none.
+// Beside the rings sampled takes 34 MiB of addresses, exact some 300.
+std::uint32_t rings_of(bool exact, std::uint32_t ring_bytes) {
+  constexpr std::uint64_t kLeast = 128u << 20, kLeastExact = 1u << 30, kShare = 8;
+  std::uint32_t rings = kRings;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    if (limit.rlim_cur < (exact ? kLeastExact : kLeast)) return 0;
+    while (std::uint64_t{rings} * ring_bytes > limit.rlim_cur / kShare) rings /= 2;
+  }
+  return rings;
+}
+
+// Without memory, -1, it tells the collector that there is none.
 bool send(int memory, const char* path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -50,13 +65,15 @@ bool send(int memory, const char* path) {
     msghdr message{};
     message.msg_iov = &data;
     message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof memory);
-    std::memcpy(CMSG_DATA(rights), &memory, sizeof memory);
+    if (memory >= 0) {
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      cmsghdr* rights = CMSG_FIRSTHDR(&message);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof memory);
+      std::memcpy(CMSG_DATA(rights), &memory, sizeof memory);
+    }
     sent = sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
   }
   close(connection);
@@ -65,57 +82,57 @@ bool send(int memory, const char* path) {
 
 }  // namespace
 
-Session connect_to_collector(const char* text) {
+Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   Wish wish{};
   if (text == nullptr || !parse(text, wish)) return {};
   const bool exact = wish.mode == Mode::kExact;
-  const std::uint32_t rings = kRings, ring_bytes = exact ? 1u << 19 : 1u << 16, buckets = 1u << 15;
+  const std::uint32_t ring_bytes = exact ? 1u << 19 : 1u << 16, rings = rings_of(exact, ring_bytes), buckets = 1u << 15;
   const Layout layout(rings, ring_bytes, buckets);
   const int memory = memfd_create("heapyard-trace", MFD_CLOEXEC);
-  if (memory < 0) return {};
-  Session session;
-  if (ftruncate(memory, static_cast<off_t>(layout.end)) == 0) {
-    void* base = mmap(nullptr, layout.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory, 0);
-    if (base != MAP_FAILED) {
-      session = Session(base, layout);
-      Header& header = session.header();
-      header.magic = kMagic;
-      header.version = kVersion;
-      header.pid = static_cast<std::uint32_t>(getpid());
-      header.parent = static_cast<std::uint32_t>(getppid());
-      header.rings = rings;
-      header.ring_bytes = ring_bytes;
-      header.buckets = buckets;
-      header.buckets_used.store(kFirstBuckets);
-      header.depth = wish.depth;
-      header.attached = loaded_late();
-      header.mode.store(wish.mode);
-      header.log2_interval.store(wish.log2_interval);
-      timespec now;
-      clock_gettime(CLOCK_MONOTONIC, &now);
-      header.start_stamp = stamp();
-      header.start_nanoseconds =
-          static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-      const ssize_t length = readlink("/proc/self/exe", header.program, sizeof header.program - 1);
-      if (length > 0) header.program[length] = '\0';
-      if (const int words = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); words >= 0) {
-        const ssize_t read_bytes = read(words, header.command, sizeof header.command);
-        header.command_bytes = read_bytes > 0 ? static_cast<std::uint32_t>(read_bytes) : 0;
-        close(words);
-      }
-      Dl_info info;
-      if (void* next = next_symbol("malloc");
-          next != nullptr && dladdr(next, &info) != 0 && info.dli_fname != nullptr) {
-        std::strncpy(header.allocator, info.dli_fname, sizeof header.allocator - 1);
-      }
-      if (!send(memory, wish.socket)) {
-        munmap(base, layout.end);
-        session = Session{};
-      }
-    }
+  const bool sized = memory >= 0 && rings != 0 && ftruncate(memory, static_cast<off_t>(layout.end)) == 0;
+  void* base =
+      sized ? mmap(nullptr, layout.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory, 0) : MAP_FAILED;
+  if (base == MAP_FAILED || !prepare(wish.mode)) {
+    if (base != MAP_FAILED) munmap(base, layout.end);
+    if (memory >= 0) close(memory);
+    send(-1, wish.socket);
+    return {};
   }
+  const Session session(base, layout);
+  Header& header = session.header();
+  header.magic = kMagic;
+  header.version = kVersion;
+  header.pid = static_cast<std::uint32_t>(getpid());
+  header.parent = static_cast<std::uint32_t>(getppid());
+  header.rings = rings;
+  header.ring_bytes = ring_bytes;
+  header.buckets = buckets;
+  header.buckets_used.store(kFirstBuckets);
+  header.depth = wish.depth;
+  header.attached = loaded_late();
+  header.mode.store(wish.mode);
+  header.log2_interval.store(wish.log2_interval);
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  header.start_stamp = stamp();
+  header.start_nanoseconds =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  const ssize_t length = readlink("/proc/self/exe", header.program, sizeof header.program - 1);
+  if (length > 0) header.program[length] = '\0';
+  if (const int words = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); words >= 0) {
+    const ssize_t read_bytes = read(words, header.command, sizeof header.command);
+    header.command_bytes = read_bytes > 0 ? static_cast<std::uint32_t>(read_bytes) : 0;
+    close(words);
+  }
+  Dl_info info;
+  if (void* next = next_symbol("malloc"); next != nullptr && dladdr(next, &info) != 0 && info.dli_fname != nullptr) {
+    std::strncpy(header.allocator, info.dli_fname, sizeof header.allocator - 1);
+  }
+  const bool sent = send(memory, wish.socket);
   close(memory);
-  return session;
+  if (sent) return session;
+  munmap(base, layout.end);
+  return {};
 }
 
 }  // namespace heapyard::tracer

@@ -202,13 +202,18 @@ void stop() {
   watch(no_free);
 }
 
+bool prepare(Mode mode) {
+  return process.numbers.prepare() && (mode != Mode::kExact || process.tags.prepare(log2_between_blocks()));
+}
+
 [[gnu::noinline, gnu::cold]] bool connect() {
   const os::KeepErrno keep;
   int state = process.connecting.load(std::memory_order_acquire);
   if (state == 3 || environ == nullptr) return false;
   if (state != 0 || !process.connecting.compare_exchange_strong(state, 1)) return false;  // another thread is at it
   const SettingUp setting_up;
-  process.session = connect_to_collector(process.wish[0] != '\0' ? process.wish : secure_getenv("HEAPYARD_TRACE"));
+  process.session =
+      connect_to_collector(process.wish[0] != '\0' ? process.wish : secure_getenv("HEAPYARD_TRACE"), prepare);
   if (!process.session) {
     process.connecting.store(3);
     give_calls_back();
@@ -234,10 +239,6 @@ void stop() {
   if (exact) every_free[0].store(1);
   watch(exact ? every_free : process.session.filter());
   if (process.session.header().mode.load() == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
-  if (!process.numbers.prepare() || (exact && !process.tags.prepare(log2_between_blocks()))) {
-    process.session.header().lost.set_full.fetch_add(1);
-    stop();
-  }
   if (sampled && told_by_heap()) observe("heapyard_observe_samples", &kSampleEvents);
   process.connecting.store(2, std::memory_order_release);
   return true;
@@ -253,13 +254,16 @@ bool take_ring(ThreadState& self) {
   const auto id = static_cast<std::uint32_t>(syscall(SYS_gettid));
   const std::uint64_t words = process.session.ring_bytes() / 8;
   for (const std::uint64_t most : {words / 2, words}) {
+    bool fuller = false;
     for (std::uint32_t index = 0; index < header.rings; ++index) {
       Ring& ring = process.session.ring(index);
-      std::uint64_t nobody = 0;
-      if (ring.owner.load(std::memory_order_relaxed) != 0 || ring.head.load() - ring.tail.load() >= most ||
-          !ring.owner.compare_exchange_strong(nobody, id, std::memory_order_acquire)) {
+      if (ring.owner.load(std::memory_order_relaxed) != 0) continue;
+      if (ring.head.load() - ring.tail.load() >= most) {
+        fuller = true;
         continue;
       }
+      std::uint64_t nobody = 0;
+      if (!ring.owner.compare_exchange_strong(nobody, id, std::memory_order_acquire)) continue;
       RingWriter writer(ring, process.session.words(index), process.session.ring_bytes(), header.bell);
       std::uint64_t* at = writer.reserve(1);
       if (at == nullptr) {  // another thread has had it meanwhile
@@ -279,6 +283,7 @@ bool take_ring(ThreadState& self) {
       if (loaded_late()) tables.recorders.enter(index, &self);
       return true;
     }
+    if (!fuller) break;
   }
   return false;
 }

@@ -21,7 +21,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _EVERY = {"exact": "every allocation and free", "pages": "every page record, span and large block of the heap"}
 _LOST = {
     "nested": "calls made by signal handlers in the middle of a recording",
-    "no_ring": "calls of threads beyond 1,024 at once",
+    "no_ring": "calls of threads that were more at once than the tracer has rings for",
     "ring_full": "calls while the collector did not keep up",
     "set_full": "samples beyond what the tracer remembers",
     "frees": "frees that were lost",
