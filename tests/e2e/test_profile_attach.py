@@ -151,6 +151,16 @@ def test_children_forked_later_are_traced(tmp_path: Path):
     assert mine == MB
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into another user's processes")
+def test_a_process_of_another_user(tmp_path: Path):
+    if not all(folder.stat().st_mode & 0o001 for folder in program("libheapyard_tracer.so").parents):
+        pytest.skip("other users cannot read these files")
+    words = ["setpriv", "--reuid", "65534", "--clear-groups", program("subject"), "serve", program("libplugin.so")]
+    with serving("glibc", *words) as server:
+        [trace] = watched(server, tmp_path, "keep", mode="exact")
+    assert sum(size for name, size in functions_at_end(trace).items() if "kept_by_signal" in name) == 10 * MB
+
+
 def test_pages_of_a_heap_that_tells(tmp_path: Path):
     with serving("bfm") as server:
         [trace] = watched(server, tmp_path, "keep", mode="pages")

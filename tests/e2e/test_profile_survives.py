@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -74,6 +75,31 @@ def test_forks_of_a_program_with_threads(tmp_path: Path, way: str):
         assert 250_000 < mine < 400_000
         assert not any("kept_by_parent" in name for name in owned)
     assert nothing_is_left() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_child_that_gives_up_the_rights_of_root(tmp_path: Path, way: str):
+    run = traced(tmp_path, program("subject"), "gives-up-rights", **plan(way), interval=1 << 12)
+    assert run.exit_code == 0
+    owned = [functions_at_end(load_trace(path)) for path in run.traces]
+    assert len(owned) == 2 and sum("kept_by_child" in name for functions in owned for name in functions) == 1
+
+
+def test_a_stranger_is_not_heard(tmp_path: Path):
+    """Whoever does not know the token leaves nothing behind, and nobody waits for it."""
+    collector = Collector(tmp_path, Plan(["subject"]))
+    *_, token, path = collector.wish.split(":")
+    for said in (b"s", token[:-1].encode(), token.encode() + b"0", b"x" * 100):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger, (tmp_path / "memory").open("w+b") as memory:
+            memory.truncate(1 << 20)
+            stranger.connect(path)
+            socket.send_fds(stranger, [said], [memory.fileno(), memory.fileno()])
+    child = subprocess.run([program("subject"), "stack-bounds"], capture_output=True, env={**os.environ, **collector.environment})
+    files = [os.readlink(link) for link in Path(f"/proc/{collector.pid}/fd").iterdir()]
+    collector.close()
+    assert child.stdout == b"done\n" and len(list(tmp_path.glob("*.hytrace"))) == 1
+    assert not any("memory" in Path(name).name for name in files), files
 
 
 def test_execs_begin_anew(tmp_path: Path):

@@ -22,7 +22,7 @@ def heapyard(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "heapyard", *words], env=env, capture_output=True, text=True, cwd=folder)
 
 
-SCRIPT = "import os; kept = [bytes(100_000) for _ in range(200)]; os._exit(3)"
+SCRIPT = "import os\nkept = [bytes(100_000) for _ in range(200)]; os._exit(3)"
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert all(len(line) <= 80 for line in run.stdout.splitlines()[1:]), run.stdout
     assert "\x1b" not in run.stdout  # no terminal, no colour
     return made
+
+
+def test_a_command_of_several_lines_is_told_in_one(folder: Path):
+    listed = heapyard(folder, "profile", "list").stdout
+    shown = heapyard(folder, "profile", "show", "kept.hytrace").stdout.splitlines()
+    assert len(listed.splitlines()) == 1 and "-c imp" in listed
+    assert shown[0] == f"/usr/bin/python3 -c {SCRIPT}".replace("\n", " ")
 
 
 def test_show_says_who_owned_it(folder: Path):

@@ -1,6 +1,9 @@
 // The collector: accounts for the memory of every program that hands it its shared memory, and writes a trace of each.
 //
-//   collector --socket PATH --folder FOLDER [--limit BYTES] [--never-step] [--attached]
+//   HEAPYARD_TOKEN=... collector --socket PATH --folder FOLDER [--limit BYTES] [--never-step] [--attached]
+//
+// Whoever knows the token may hand memory over: root's collector listens to all users, for a daemon's children give up
+// its rights, often before they allocate.
 //
 // It ends when its standard input has ended and no traced program is left (--attached: even if one is), or by SIGTERM;
 // SIGINT is its parent's matter. It prints "ready" once it listens. A program that dies, by whatever signal, leaves its
@@ -12,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +26,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -51,39 +56,46 @@ int listen_at(const std::string& path) {
   std::strcpy(address.sun_path, path.c_str());
   const int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listening < 0 || bind(listening, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(listening, kQueue) != 0)
+      (geteuid() == 0 && chmod(path.c_str(), 0666) != 0) || listen(listening, kQueue) != 0)
     return -1;
   return listening;
 }
 
 // The memory a program sends through a new connection, or -1: it has none, or sent something else.
-int receive_memory(int connection, std::uint32_t peer) {
+int receive_memory(int connection, std::uint32_t peer, const std::string& token) {
   const timeval patience{1, 0};
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  char byte;
-  iovec data{&byte, 1};
+  char said[64];
+  iovec data{said, sizeof said};
   int memory = -1;
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof memory)] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) == 1) {
-    const cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS)
-      std::memcpy(&memory, CMSG_DATA(rights), sizeof memory);
-    else
-      std::fprintf(stderr, "heapyard: process %u is not traced: it may not have the memory that takes (ulimit -v)\n",
-                   peer);
+  message.msg_controllen = CMSG_LEN(sizeof memory);  // room for one file, where there might be two
+  const ssize_t bytes = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+  if (bytes <= 0) return -1;
+  const cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) std::memcpy(&memory, CMSG_DATA(rights), sizeof memory);
+  if (std::string_view(said, static_cast<std::size_t>(bytes)) != token) {
+    if (memory >= 0) close(memory);
+    return -1;
   }
+  if (memory < 0)
+    std::fprintf(stderr, "heapyard: process %u is not traced: it may not have the memory that takes (ulimit -v)\n",
+                 peer);
   return memory;
 }
 
 class Collector {
  public:
-  Collector(int listening, int signals, std::string folder, const Limits& limits)
-      : listening_(listening), signals_(signals), folder_(std::move(folder)), limits_(limits) {}
+  Collector(int listening, int signals, std::string token, std::string folder, const Limits& limits)
+      : listening_(listening),
+        signals_(signals),
+        token_(std::move(token)),
+        folder_(std::move(folder)),
+        limits_(limits) {}
 
   int run() {
     std::uint64_t next_tick = monotonic() + kTick;
@@ -149,7 +161,7 @@ class Collector {
     if (connection < 0) return false;
     ++welcomed_;
     const std::uint32_t peer = heapyard::tracer::peer_of(connection);
-    const int memory = receive_memory(connection, peer);
+    const int memory = receive_memory(connection, peer, token_);
     close(connection);
     if (memory < 0) return true;
     try {
@@ -168,7 +180,7 @@ class Collector {
   }
 
   int listening_, signals_;
-  std::string folder_;
+  std::string token_, folder_;
   Limits limits_;
   std::vector<Traced> processes_;
   std::uint64_t welcomed_ = 0;  // so far
@@ -205,8 +217,10 @@ int main(int count, char** arguments) {
         return 2;
     }
   }
-  if (socket_path.empty() || folder.empty() || limits.file_bytes < 1u << 16) {
-    std::fprintf(stderr, "collector: needs --socket PATH and --folder FOLDER; --limit is at least 65536\n");
+  const char* token = std::getenv("HEAPYARD_TOKEN");
+  if (token == nullptr || socket_path.empty() || folder.empty() || limits.file_bytes < 1u << 16) {
+    std::fprintf(stderr,
+                 "collector: needs HEAPYARD_TOKEN, --socket PATH and --folder FOLDER; --limit is at least 65536\n");
     return 2;
   }
   prctl(PR_SET_NAME, "heapyard-collec");
@@ -229,5 +243,5 @@ int main(int count, char** arguments) {
   }
   std::printf("ready\n");
   std::fflush(stdout);
-  return Collector(listening, signals, folder, limits).run();
+  return Collector(listening, signals, token, folder, limits).run();
 }

@@ -21,6 +21,8 @@ namespace {
 struct Wish {
   Mode mode;
   std::uint32_t log2_interval, depth;
+  const char* token;
+  std::size_t token_bytes;
   const char* socket;
 };
 
@@ -32,7 +34,11 @@ bool parse(const char* text, Wish& wish) {
   if (*end != ':' || wish.log2_interval < 1 || wish.log2_interval > 40) return false;
   wish.depth = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
   if (*end != ':' || wish.depth < 1 || wish.depth > kFrames) return false;
-  wish.socket = end + 1;
+  wish.token = end + 1;
+  const char* token_end = std::strchr(wish.token, ':');
+  if (token_end == nullptr) return false;
+  wish.token_bytes = static_cast<std::size_t>(token_end - wish.token);
+  wish.socket = token_end + 1;
   return wish.mode >= Mode::kSampled && wish.mode <= Mode::kPages;
 }
 
@@ -50,17 +56,16 @@ std::uint32_t rings_of(bool exact, std::uint32_t ring_bytes) {
 }
 
 // Without memory, -1, it tells the collector that there is none.
-bool send(int memory, const char* path) {
+bool send(int memory, const Wish& wish) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (std::strlen(path) >= sizeof address.sun_path) return false;
-  std::strcpy(address.sun_path, path);
+  if (std::strlen(wish.socket) >= sizeof address.sun_path) return false;
+  std::strcpy(address.sun_path, wish.socket);
   const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (connection < 0) return false;
   bool sent = false;
   if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    char byte = 's';
-    iovec data{&byte, 1};
+    iovec data{const_cast<char*>(wish.token), wish.token_bytes};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof memory)] = {};
     msghdr message{};
     message.msg_iov = &data;
@@ -74,7 +79,7 @@ bool send(int memory, const char* path) {
       rights->cmsg_len = CMSG_LEN(sizeof memory);
       std::memcpy(CMSG_DATA(rights), &memory, sizeof memory);
     }
-    sent = sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
+    sent = sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(wish.token_bytes);
   }
   close(connection);
   return sent;
@@ -95,7 +100,7 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   if (base == MAP_FAILED || !prepare(wish.mode)) {
     if (base != MAP_FAILED) munmap(base, layout.end);
     if (memory >= 0) close(memory);
-    send(-1, wish.socket);
+    send(-1, wish);
     return {};
   }
   const Session session(base, layout);
@@ -128,7 +133,7 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   if (void* next = next_symbol("malloc"); next != nullptr && dladdr(next, &info) != 0 && info.dli_fname != nullptr) {
     std::strncpy(header.allocator, info.dli_fname, sizeof header.allocator - 1);
   }
-  const bool sent = send(memory, wish.socket);
+  const bool sent = send(memory, wish);
   close(memory);
   if (sent) return session;
   munmap(base, layout.end);

@@ -5,7 +5,7 @@
 
 namespace heapyard::tracer {
 
-// `wish`: "<mode>:<log2 interval>:<depth>:<path of the collector's socket>", or null. `prepare`: whether there is what
+// `wish`: "<mode>:<log2 interval>:<depth>:<token>:<path of the collector's socket>", or null. `prepare`: whether there is what
 // else that mode needs. An empty session without a wish, without a collector, or without memory, which the collector is
 // told. System calls only: safe after a fork.
 Session connect_to_collector(const char* wish, bool (*prepare)(Mode));

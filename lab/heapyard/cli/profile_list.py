@@ -22,7 +22,7 @@ def command(all_: bool, json_: bool) -> None:
     for folder in found if all_ else found[:20]:
         traces = sorted(folder.glob("*.hytrace"))
         trace = load_trace(main_trace(traces))
-        rows.append({"profile": folder.name, "command": " ".join(trace.meta["command"]), "seconds": trace.duration,
+        rows.append({"profile": folder.name, "command": trace.command, "seconds": trace.duration,
                      "peak_bytes": trace.peak_bytes, "processes": len(traces), "folder": str(folder)})
     if json_:
         click.echo(json.dumps(rows, indent=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import shutil
 import signal
 import subprocess
@@ -58,11 +59,13 @@ class Collector:
         folder.mkdir(parents=True, exist_ok=True)
         # A socket's path has 107 bytes; a results folder may be longer.
         self._room = Path(tempfile.mkdtemp(prefix="heapyard-"))
-        socket = self._room / "collector"
+        if os.geteuid() == 0:  # a child that has given up root's rights must find its way to the socket
+            self._room.chmod(0o711)
+        socket, token = self._room / "collector", secrets.token_hex(8)
         self._process = subprocess.Popen(
             [str(binary), "--socket", str(socket), "--folder", str(folder), "--limit", str(plan.limit),
              *(["--never-step"] if plan.never_step else []), *(["--attached"] if plan.attached else [])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, "HEAPYARD_TOKEN": token},
         )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
@@ -72,7 +75,7 @@ class Collector:
         preload = [str(library), *([str(plan.library)] if plan.library else [])]
         before = (plan.env or os.environ).get("LD_PRELOAD")
         self.library = library
-        self.wish = f"{MODES[plan.mode]}:{plan.interval.bit_length() - 1}:{plan.depth}:{socket}"
+        self.wish = f"{MODES[plan.mode]}:{plan.interval.bit_length() - 1}:{plan.depth}:{token}:{socket}"
         self.environment = {"LD_PRELOAD": ":".join([*preload, *([before] if before else [])]), "HEAPYARD_TRACE": self.wish}
 
     @property

@@ -83,7 +83,7 @@ def warnings(trace: Trace) -> list[str]:
 
 def title(trace: Trace) -> str:
     """The command, cut where nobody reads on."""
-    words = " ".join(trace.meta.get("command") or [trace.program]).strip()  # a server may have written blanks over it
+    words = trace.command
     return words if len(words) <= 300 else words[:299] + "…"
 
 

@@ -94,6 +94,11 @@ class Trace:
         return Path(self.meta.get("program") or "program").name
 
     @property
+    def command(self) -> str:
+        """In one line; a server may have written blanks over its words."""
+        return " ".join(" ".join(self.meta.get("command") or [self.program]).split())
+
+    @property
     def duration(self) -> float:
         """Seconds from the first to the last that is known."""
         if "microseconds" in self.end:

@@ -184,6 +184,18 @@ int signals() {
   return handled.load() > 0 ? 0 : 1;
 }
 
+// A daemon's child, which gives up root's rights before it allocates anything.
+int gives_up_rights() {
+  kept_by_parent(1000);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+    _exit(kept_by_child(1'000'000) == nullptr);
+  }
+  int status = 1;
+  return waitpid(child, &status, 0) == child && status == 0 ? 0 : 1;
+}
+
 // Many threads in succession: their rings must be given back.
 int many_threads() {
   for (int turn = 0; turn < 3000; ++turn) {
@@ -244,6 +256,7 @@ int main(int count, char** arguments) {
   if (mode == "loads" && count > 2) failed = loads(arguments[2]);
   if (mode == "signals") failed = signals();
   if (mode == "many-threads") failed = many_threads();
+  if (mode == "gives-up-rights") failed = gives_up_rights();
   if (mode == "stack-bounds") failed = stack_bounds();
   if (mode == "out-of-memory") failed = out_of_memory();
   if (failed == 0) std::puts("done");

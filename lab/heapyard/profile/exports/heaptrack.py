@@ -36,7 +36,7 @@ def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
 class _Writer:
     def __init__(self, trace: Trace, naming: Naming):
         self.lines = ["v 10500 3", "# by heapyard profile: bytes over time are right, counts and temporary allocations are not",
-                      "X " + " ".join(trace.meta["command"] or [trace.program]).replace("\n", " "), "I 1000 0"]
+                      f"X {trace.command}", "I 1000 0"]
         self._trace, self._naming = trace, naming
         self._parents = trace.parent.tolist()
         self._addresses = list(zip(trace.module.tolist(), trace.offset.tolist(), strict=True))

@@ -17,8 +17,7 @@ _THRESHOLD = 0.01  # of the total
 
 def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
     """The whole run; `snapshot` is not used. O(snapshots x nodes)."""
-    command = " ".join(trace.meta["command"] or [trace.program]).replace("\n", " ")
-    lines = ["desc: heapyard profile", f"cmd: {command}", "time_unit: ms"]
+    lines = ["desc: heapyard profile", f"cmd: {trace.command}", "time_unit: ms"]
     peak = trace.snapshot("peak")
     for number, shown in enumerate(pictures(trace, _SNAPSHOTS)):
         detailed = shown is peak or number % _EVERY == 0
