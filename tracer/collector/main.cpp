@@ -100,7 +100,7 @@ class Collector {
   int run() {
     std::uint64_t next_tick = monotonic() + kTick;
     bool parent = true, stopped = false, more = false;
-    while (!stopped && (parent || !processes_.empty())) {
+    while (!stopped && (parent || more || !processes_.empty())) {
       const bool slept = !more && !processes_.empty() && sleep_until(next_tick);
       std::vector<pollfd> files{{listening_, POLLIN, 0}, {signals_, POLLIN, 0}, {parent ? 0 : -1, POLLIN, 0}};
       for (const Traced& traced : processes_) files.push_back({traced.process->pid_file(), POLLIN, 0});
