@@ -301,8 +301,9 @@ def test_memory(tmp_path: Path) -> None:
             ratios = [log_ratios([t[k] for t in traced], [p[k] for p in plain]) for k in (0, 1)]
             print(f"{subject.name:18} {mode:8} own {own:6.1f} MiB {more_own:+6.2f} {ratios[0]:24} resident {all_:6.1f} MiB "
                   f"{more:+6.2f} {ratios[1]:24} collector {np.median(collectors):5.2f} MiB", flush=True)
-            if mode != "exact" and subject.name != "redis":  # whose own size scatters
-                assert more_own < max(0.02 * own, 1.2), f"{subject.name}, {mode}"
+            grown = np.subtract(traced, plain)[:, 0]  # sizes scatter: what it surely takes
+            surely = grown.mean() - stats.t.ppf(0.975, ROUNDS - 1) * grown.std(ddof=1) / ROUNDS**0.5
+            assert mode == "exact" or surely < max(0.02 * own, 0.8), f"{subject.name}, {mode}: {grown}"
 
 
 def test_a_long_run_stays_within_its_bounds(tmp_path: Path) -> None:
