@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from profiled import functions_at_end, nothing_is_left, program
+from profiled import functions_at_end, may_become_another_user, nothing_is_left, program
 
 from heapyard.catalog.allocators import installed_allocators
 from heapyard.model.errors import UsageError
@@ -151,7 +151,7 @@ def test_children_forked_later_are_traced(tmp_path: Path):
     assert mine == MB
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into another user's processes")
+@pytest.mark.skipif(not may_become_another_user(), reason="only root may look into another user's processes")
 def test_a_process_of_another_user(tmp_path: Path):
     if not all(folder.stat().st_mode & 0o001 for folder in program("libheapyard_tracer.so").parents):
         pytest.skip("other users cannot read these files")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from profiled import functions_at_end, nothing_is_left, only, program, traced
+from profiled import functions_at_end, may_become_another_user, nothing_is_left, only, program, traced
 
 from heapyard.model import places
 from heapyard.model.errors import UsageError
@@ -77,7 +77,7 @@ def test_forks_of_a_program_with_threads(tmp_path: Path, way: str):
     assert nothing_is_left() == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.skipif(not may_become_another_user(), reason="only root has rights to give up")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_child_that_gives_up_the_rights_of_root(tmp_path: Path, way: str):
     run = traced(tmp_path, program("subject"), "gives-up-rights", **plan(way), interval=1 << 12)
