@@ -68,9 +68,7 @@ using BfmCache = PrefixHeap<BfmParts<BfmSteps, 1, kBfmDepth>>;
 using BfmCoarse = PrefixHeap<BfmParts<BfmCoarseSteps, kBfmHeaps, kBfmDepth>>;
 using BfmKeepLast = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, KeepLast>>;
 using BfmSmallPages = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, GiveBack, os::SystemPages, SmallSteps>>;
-// For the tracer: two stacks per class, and deeper ones, since each refill is asked for the next sample.
-inline constexpr unsigned kBfmSampledDepth = 64;
-using BfmSampled =
-    PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmSampledDepth, GiveBack, os::SystemPages, HugeSteps, Sampled>>;
+// Not of the literature: for the tracer.
+using BfmSampled = PrefixHeap<BfmParts<BfmSteps, kBfmHeaps, kBfmDepth, GiveBack, os::SystemPages, HugeSteps, Sampled>>;
 
 }  // namespace heapyard

@@ -56,7 +56,7 @@ struct ScallocParts {
   using Pages = typename Choices::Pages;
   using Classes = typename Choices::Classes;
   using Spans = typename Choices::Spans;
-  using Span = ListSpanOf<core::Concurrency, Sampling::kSampled>;
+  using Span = ListSpan;
   using Pool = SpanPool<Classes, Span, Spans, typename Choices::OnEmpty, Choices::kBackends>;
   using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable,
                                   typename Sampling::template Turns<Classes::kClasses>>;
@@ -113,10 +113,10 @@ struct ScallocSpansOf : ScallocDefaults {
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
 // Not of the literature: for the tracer.
-struct ScallocSplit : ScallocDefaults {
+struct ScallocWithSamples : ScallocDefaults {
   using Sampling = heapyard::Sampled;
 };
-using ScallocSampled = MaskHeap<ScallocParts<ScallocSplit>>;
+using ScallocSampled = MaskHeap<ScallocParts<ScallocWithSamples>>;
 using ScallocStack = MaskHeap<ScallocParts<ScallocWithStacks>>;
 using ScallocClab = MaskHeap<ScallocParts<ScallocPerCore>>;
 using ScallocSmallSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{256} << 10>>>;

@@ -1,10 +1,9 @@
-// Whoever wants a sample of what a heap hands out: the tracer, with nothing in the heap's fast path.
+// Whoever wants a sample of what a heap hands out: the tracer.
 //
 // Idea: blocks of one size class are all counted with the class's size, so that the distance to the next sample is a
-// number of blocks. A refill hands out that many and no more; who then comes for the next one is the sample. Drawn so,
-// each block of the class is a sample with the same probability, whatever was asked of it (tracer/session/poisson.hpp).
-// Heaps for that have `kSampled` front ends, whose free lists are split: docs/layers.md. Cost: a load in slow paths
-// where nobody listens.
+// number of blocks. So many go by, and the next one is the sample. Drawn so, each block of the class is a sample with
+// the same probability, whatever was asked of it (tracer/session/poisson.hpp). Heaps for that have `kSampled` front
+// ends, which count: layers/frontend/sampling.hpp. Cost: a load in slow paths where nobody listens.
 #pragma once
 
 #include <atomic>

@@ -3,17 +3,14 @@
 // Idea: elfmalloc's front ends. malloc pops the magazine; an empty one is filled from the next word of the slab's
 // bitset. free pushes; of a full magazine the upper half goes back, coalesced to one operation per word of a bitset.
 // Capacity decides how much a thread may hoard; LocalCache keeps objects of its own slab only, so that the magazine
-// never hoards. Sampled: two magazines (sampling.hpp), a small one that is handed out and is filled from the one
-// to which frees go. Cost: O(1), no lock and no atomic instruction while the magazine is neither empty nor full; a
-// refill O(words of a bitset), a flush O(capacity). Memory per thread: the magazines that it used, given back when
-// it ends. Fork: what threads that the child has not were holding goes back in the child.
+// never hoards. Cost: O(1), no lock and no atomic instruction while the magazine is neither empty nor full; a refill
+// O(words of a bitset), a flush O(capacity). Memory per thread: the magazines that it used, given back when it ends.
+// Fork: what threads that the child has not were holding goes back in the child.
 #pragma once
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "heap/core/tagged_stack.hpp"
@@ -39,19 +36,13 @@ class MagazineCache {
     std::uint64_t bits;  // taken from `word` - 1, not yet handed out
     unsigned word;       // to be taken next
   };
-  // Of a front end that is sampled, by class.
-  struct Split {
-    void** freed[Classes::kClasses];  // one past the object that came back last
-    void** freed_floor[Classes::kClasses];
-    typename Sampling::template Turns<Classes::kClasses> turns;
-  };
   struct Thread {
     static Thread nobody;
     // Magazines, by class; as arrays, for an index costs nothing then.
     void** top[Classes::kClasses];  // one past the object pushed last
     void** floor[Classes::kClasses];
-    void** limit[Classes::kClasses];  // of what comes back
-    [[no_unique_address]] std::conditional_t<kSampled, Split, NotSampled> split;
+    void** limit[Classes::kClasses];
+    [[no_unique_address]] typename Sampling::template Turns<Classes::kClasses> turns;
     Slab* slab[Classes::kClasses];  // the thread's own
     Reader readers[Classes::kClasses];
     unsigned number;
@@ -68,7 +59,7 @@ class MagazineCache {
   void* allocate(unsigned c) {
     Thread* thread = Entry::take();
     void** const top = thread->top[c];
-    if (top == thread->floor[c]) [[unlikely]] {
+    if (top == thread->floor[c] || !thread->turns.goes_by(c)) [[unlikely]] {
       Entry::put(thread);
       return nullptr;
     }
@@ -83,12 +74,12 @@ class MagazineCache {
   bool free(Slab* slab, void* object) {
     Thread* thread = Entry::take();
     const unsigned c = slab->in_class();
-    void** const top = freed(*thread, c);
+    void** const top = thread->top[c];
     const bool taken = top != thread->limit[c] && (Capacity::kForeign || thread->slab[c] == slab);
     if (taken) [[likely]] {
       *top = object;
       std::atomic_signal_fence(std::memory_order_release);  // a child forked right here finds no stale object
-      freed(*thread, c) = top + 1;
+      thread->top[c] = top + 1;
     }
     Entry::put(thread);
     return taken;
@@ -96,16 +87,38 @@ class MagazineCache {
 
   // The interval of the sample that the next object is, or 0.
   std::uint32_t due(const Visit& visit, unsigned c, std::size_t counted) {
-    return visit.thread == nullptr ? Sampling::due_alone(counted) : visit.thread->split.turns.due(c, counted);
+    return visit.thread == nullptr ? Sampling::due_alone(counted) : visit.thread->turns.due(c, counted);
   }
 
-  // When the magazine is empty. `visit` must not be `again`. Null when memory is out.
+  // What allocate() had not at hand. `visit` must not be `again`. Null when memory is out.
   void* refill(const Visit& visit, unsigned c) {
     if (visit.thread == nullptr) return one_object(c);
-    if constexpr (kSampled)
-      return refill_split(*visit.thread, c);
-    else
-      return fetch(*visit.thread, c, visit.thread->limit[c]);
+    Thread& thread = *visit.thread;
+    if (kSampled && thread.top[c] != thread.floor[c]) return *--thread.top[c];
+    Reader& reader = thread.readers[c];
+    while (reader.bits == 0) {  // bound: twice the words of a bitset, for a claimed slab has free objects
+      Slab* slab = thread.slab[c];
+      if (slab != nullptr && reader.word < slab->shape().words) {
+        reader.bits = slab->take(reader.word++);
+      } else if (slab != nullptr && slab->worth_claiming()) {
+        reader.word = 0;
+      } else if (!claim(thread, c)) {
+        return nullptr;
+      }
+    }
+    std::uint64_t bits = reader.bits;
+    reader.bits = 0;  // before they are elsewhere: see coalescer.hpp on forks
+    const unsigned word = reader.word - 1;
+    // The lowest is handed out now, the next lowest first after that; what the magazine cannot hold stays.
+    Slab* const slab = thread.slab[c];
+    for (; (bits & (bits - 1)) != 0 && thread.top[c] < thread.limit[c]; ++thread.top[c]) {
+      const int highest = 63 - std::countl_zero(bits);
+      bits &= ~(std::uint64_t{1} << highest);
+      *thread.top[c] = slab->object_of(word, static_cast<unsigned>(highest));
+    }
+    void* object = slab->object_of(word, static_cast<unsigned>(std::countr_zero(bits)));
+    reader.bits = bits & (bits - 1);
+    return object;
   }
 
   // Takes an object that the magazine did not. `visit` must not be `again`.
@@ -116,11 +129,11 @@ class MagazineCache {
     void** const limit = thread->limit[c];
     const std::size_t half = Capacity::of(Classes::kShapes[c]) / 2;
     if (!Capacity::kForeign || half == 0) return free_one(slab, object, thread->number);
-    if (freed(*thread, c) == limit) {
-      freed(*thread, c) -= half;
+    if (thread->top[c] == limit) {
+      thread->top[c] -= half;
       give_back(*thread, limit - half, limit);
     }
-    *freed(*thread, c)++ = object;
+    *thread->top[c]++ = object;
   }
 
   Thread* start() {
@@ -136,16 +149,12 @@ class MagazineCache {
     auto** at = reinterpret_cast<void**>(thread + 1);
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
       thread->top[c] = thread->floor[c] = at;
-      if constexpr (kSampled) {
-        at += kBatch;
-        thread->split.freed[c] = thread->split.freed_floor[c] = at;
-      }
       at += Capacity::of(Classes::kShapes[c]);
       thread->limit[c] = at;
       thread->slab[c] = nullptr;
       thread->readers[c] = {};
     }
-    if constexpr (kSampled) thread->split.turns = {};
+    thread->turns = {};
     thread->number = next_.fetch_add(1, std::memory_order_relaxed) + 1;
     thread->open = true;
     return thread;
@@ -158,10 +167,6 @@ class MagazineCache {
       void** const end = thread->top[c];
       thread->top[c] = thread->limit[c] = thread->floor[c];
       give_back(*thread, thread->floor[c], end);
-      if constexpr (kSampled) {
-        Split& split = thread->split;
-        give_back(*thread, split.freed_floor[c], std::exchange(split.freed[c], split.freed_floor[c]));
-      }
       Slab* slab = std::exchange(thread->slab[c], nullptr);
       if (slab == nullptr) continue;
       if (reader.bits != 0) heap_.free(slab, reader.word - 1, reader.bits, thread->number);
@@ -189,69 +194,11 @@ class MagazineCache {
   }
 
  private:
-  static constexpr std::size_t kBatch = 64, kFew = 16;
   static constexpr std::size_t kMagazines = [] {
     std::size_t bytes = 0;
-    for (const core::SlabShape& shape : Classes::kShapes)
-      bytes += (Capacity::of(shape) + (kSampled ? kBatch : 0)) * sizeof(void*);
+    for (const core::SlabShape& shape : Classes::kShapes) bytes += Capacity::of(shape) * sizeof(void*);
     return bytes;
   }();
-
-  // One past the object that came back last.
-  static void**& freed(Thread& thread, unsigned c) {
-    if constexpr (kSampled)
-      return thread.split.freed[c];
-    else
-      return thread.top[c];
-  }
-
-  // As many objects as lie before the next sample, a batch at most: those that came back last. Where that are hardly
-  // any some are fetched: a magazine of one would be asked each time. O(batch).
-  void* refill_split(Thread& thread, unsigned c) {
-    void** const floor = thread.floor[c];
-    void**& back = thread.split.freed[c];
-    const std::size_t most = thread.split.turns.may_hand_out(c, kBatch), capacity = Capacity::of(Classes::kShapes[c]);
-    const auto held = static_cast<std::size_t>(back - thread.split.freed_floor[c]);
-    const std::size_t count = held < most ? held : most, few = capacity < kFew ? capacity : kFew;
-    back -= count;
-    std::atomic_thread_fence(std::memory_order_release);  // a child forked right here misses them, but has none twice
-    std::memcpy(floor, back, count * sizeof(void*));
-    thread.top[c] = floor + count;
-    if (count < most && count < few) {
-      if (void* object = fetch(thread, c, floor + most - 1)) *thread.top[c]++ = object;
-    }
-    if (thread.top[c] == floor) return nullptr;
-    thread.split.turns.hands_out(c, static_cast<unsigned>(thread.top[c] - floor));
-    return *--thread.top[c];
-  }
-
-  // An object of the thread's slab, and more of them onto the magazine, up to `end`. Null when memory is out.
-  void* fetch(Thread& thread, unsigned c, void** end) {
-    Reader& reader = thread.readers[c];
-    while (reader.bits == 0) {  // bound: twice the words of a bitset, for a claimed slab has free objects
-      Slab* slab = thread.slab[c];
-      if (slab != nullptr && reader.word < slab->shape().words) {
-        reader.bits = slab->take(reader.word++);
-      } else if (slab != nullptr && slab->worth_claiming()) {
-        reader.word = 0;
-      } else if (!claim(thread, c)) {
-        return nullptr;
-      }
-    }
-    std::uint64_t bits = reader.bits;
-    reader.bits = 0;  // before they are elsewhere: see coalescer.hpp on forks
-    const unsigned word = reader.word - 1;
-    // The lowest is handed out now, the next lowest first after that; what the magazine cannot hold stays.
-    Slab* const slab = thread.slab[c];
-    for (; (bits & (bits - 1)) != 0 && thread.top[c] < end; ++thread.top[c]) {
-      const int highest = 63 - std::countl_zero(bits);
-      bits &= ~(std::uint64_t{1} << highest);
-      *thread.top[c] = slab->object_of(word, static_cast<unsigned>(highest));
-    }
-    void* object = slab->object_of(word, static_cast<unsigned>(std::countr_zero(bits)));
-    reader.bits = bits & (bits - 1);
-    return object;
-  }
 
   // Whether another slab was found.
   bool claim(Thread& thread, unsigned c) {

@@ -30,17 +30,21 @@ struct CleanupAsBuilt {
   static constexpr bool kInFree = false, kDrops = true;
 };
 
-struct NothingDrawn {};  // no front end is sampled
+// Where no front end is sampled.
+struct NothingDrawn {
+  static constexpr bool kSampled = false;
+  static constexpr bool goes_by(unsigned) { return true; }
+};
 
 // Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty. Turns: of the
-// samples (frontend/sampling.hpp), where the pool's spans are split.
+// samples (frontend/sampling.hpp).
 template <class ClassesT, class PoolT, unsigned Percent = 80, class Cleanup = EagerCleanup,
           template <class> class ListsT = ReusableDeque, class Turns = NothingDrawn>
 class AllocationBuffer {
   static_assert(Cleanup::kInFree || Percent < 100, "an empty span would never be listed");
 
  public:
-  static constexpr bool kSampled = PoolT::Span::kSplit;
+  static constexpr bool kSampled = Turns::kSampled;
   using Classes = ClassesT;
   using Pool = PoolT;
   using Span = typename Pool::Span;  // a ListSpanOf<Concurrency>
@@ -57,7 +61,10 @@ class AllocationBuffer {
   }
 
   // A block of the hot span, or null: refill() must be asked.
-  void* allocate(unsigned c) { return hot_[c]->take(); }
+  void* allocate(unsigned c) {
+    Span* const span = hot_[c];
+    return span->local != nullptr && turns_.goes_by(c) ? span->take() : nullptr;
+  }
 
   // Whether that was all: the block is of a hot span. Else release() must be asked.
   bool free(Span* span, void* block) {
@@ -69,10 +76,12 @@ class AllocationBuffer {
   // Of a sampled front end: the interval of the sample that the next block is, or 0.
   std::uint32_t due(unsigned c, std::size_t counted) { return turns_.due(c, counted); }
 
-  // When the hot span's list is empty. Null when memory is out.
+  // What allocate() had not at hand. Null when memory is out.
   void* refill(Pool& pool, unsigned c) {
-    if constexpr (kSampled) return refill_split(pool, c);
     Span*& hot = hot_[c];
+    if constexpr (kSampled) {
+      if (void* block = hot->take()) return block;
+    }
     const auto& shape = Classes::kShapes[c];
     if (hot != &no_span_ && !hot->cut(shape.bytes, shape.blocks)) {
       if (hot->remote_count() > threshold(c)) {
@@ -157,36 +166,6 @@ class AllocationBuffer {
   AllocationBuffer* before = nullptr;       // made before this one; never changes
 
  private:
-  // As many blocks as lie before the next sample. A hot span with hardly any is left for another: one that serves block
-  // by block would be asked each time.
-  void* refill_split(Pool& pool, unsigned c) {
-    Span*& hot = hot_[c];
-    const std::uint32_t all = Classes::kShapes[c].blocks, few = all / 8 < kFew ? all / 8 : kFew;
-    const std::uint32_t most = turns_.may_hand_out(c, all);
-    std::uint32_t got = 0;
-    if (hot != &no_span_) {
-      if (hot->remote_count() > threshold(c)) hot->take_remote();
-      got = hand_out(hot, c, most, few);
-      if (got == 0 || (got < most && got < few)) leave(pool, c);
-    }
-    if (hot == &no_span_) {
-      Span* span = next_span(pool, c);
-      if (span == nullptr) return nullptr;
-      span->take_back();
-      hot = span;
-      got = hand_out(hot, c, most, few);
-    }
-    turns_.hands_out(c, got);
-    return hot->take();
-  }
-
-  // Up to `most` blocks that came back; where they are few, others that were never used too.
-  static std::uint32_t hand_out(Span* span, unsigned c, std::uint32_t most, std::uint32_t few) {
-    const std::uint32_t got = span->hand_out(most);
-    if (got != 0 && got >= few) return got;
-    return got + span->cut(Classes::kShapes[c].bytes, Classes::kShapes[c].blocks, most - got);
-  }
-
   // The hot span floats.
   void leave(Pool& pool, unsigned c) {
     Span* span = hot_[c];
@@ -195,7 +174,6 @@ class AllocationBuffer {
     settle(pool, span, number_);  // what was freed meanwhile
   }
 
-  static constexpr std::uint32_t kFew = 4;
   static std::uint32_t threshold(unsigned c) { return Classes::kShapes[c].blocks * Percent / 100; }
 
   // A span for the hot slot, its remote blocks taken.

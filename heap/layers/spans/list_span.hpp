@@ -4,12 +4,10 @@
 // its local list, to which the span is cut a page at a time; others push onto a lock-free stack in a line of its
 // own. That stack is only ever emptied as a whole, so its tag counts its length. The epoch word decides who may move
 // the span: HOT (its owner allocates from it), REUSE (its owner listed it), FULL (all blocks free, taken by who freed
-// the last); its counter makes a stale sample fail. Split: what comes back goes on a list of its own and is counted, so
-// that the owner knows how many blocks it will hand out before it comes for more (frontend/sampling.hpp). Cost: O(1)
-// each, apart from retries. Atomics: core/concurrency.hpp.
+// the last); its counter makes a stale sample fail. Cost: O(1) each, apart from retries. Atomics: core/concurrency.hpp.
 //
-// INVARIANT: local + freed + uncut + remote + live blocks = all blocks, whenever nobody is inside. A span is in at most
-// one of: a hot slot, one list of reusable spans, the pool.
+// INVARIANT: local + uncut + remote + live blocks = all blocks, whenever nobody is inside. A span is in at most one
+// of: a hot slot, one list of reusable spans, the pool.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +18,9 @@
 
 namespace heapyard {
 
-template <class Policy = core::Concurrency, bool Split = false>
+template <class Policy = core::Concurrency>
 struct alignas(64) ListSpanOf {
   using Concurrency = Policy;
-  static constexpr bool kSplit = Split;
   template <class T>
   using Atomic = typename Policy::template Atomic<T>;
 
@@ -47,10 +44,8 @@ struct alignas(64) ListSpanOf {
   // fast path of free does not know the span.
   Atomic<std::uint8_t> plain_class;
   // The owner's own.
-  std::uint16_t freed_count;  // split: length of `freed`
   Block* local;
-  Block* freed;                              // split: what came back; else null
-  Atomic<std::uint32_t> local_count;         // of all three, kept while the span is not hot; others read it
+  Atomic<std::uint32_t> local_count;         // of `local` and `uncut`, kept while the span is not hot; others read it
   std::uint32_t uncut;                       // blocks
   alignas(64) Atomic<std::uint64_t> remote;  // core::Tagged: top, and the length as its tag
 
@@ -62,8 +57,6 @@ struct alignas(64) ListSpanOf {
     size_class.store(static_cast<std::uint8_t>(c), std::memory_order_relaxed);
     plain_class.store(static_cast<std::uint8_t>(c), std::memory_order_relaxed);
     local = nullptr;
-    freed = nullptr;
-    freed_count = 0;
     uncut = count;
     remote.store(0, std::memory_order_relaxed);
     owner.store(new_owner, std::memory_order_release);
@@ -81,69 +74,30 @@ struct alignas(64) ListSpanOf {
     return block;
   }
 
-  // Puts blocks that were never used in front of the local list, at most `most`; how many. `all`: blocks of the span.
+  // Whether blocks that were never used are on the local list now, which must be empty. `all`: blocks of the span.
   // O(blocks of a page).
-  std::uint32_t cut(std::uint32_t bytes, std::uint32_t all, std::uint32_t most = UINT32_MAX) {
-    if (uncut == 0 || most == 0) return 0;
+  bool cut(std::uint32_t bytes, std::uint32_t all) {
+    if (uncut == 0) return false;
     std::uint32_t count = bytes < kCut ? static_cast<std::uint32_t>(kCut / bytes) : 1;
     if (count > uncut) count = uncut;
-    if (count > most) count = most;
     char* at = blocks() + static_cast<std::size_t>(all - uncut) * bytes;
     Block* last = reinterpret_cast<Block*>(at + static_cast<std::size_t>(count - 1) * bytes);
     for (char* block = at; block != reinterpret_cast<char*>(last); block += bytes) {
       reinterpret_cast<Block*>(block)->next = reinterpret_cast<Block*>(block + bytes);
     }
-    last->next = local;
+    last->next = nullptr;
     uncut -= count;
     // A child forked by another thread right here misses these blocks, but has none of them twice.
     std::atomic_thread_fence(std::memory_order_release);
     local = reinterpret_cast<Block*>(at);
-    return count;
+    return true;
   }
 
   // The owner frees into its hot span.
   void put_hot(void* block) {
     auto* item = static_cast<Block*>(block);
-    item->next = came_back();
-    came_back() = item;
-    if constexpr (Split) ++freed_count;
-  }
-
-  // Split: moves up to `most` of the blocks that came back to the local list, which must be empty; how many. O(1) if
-  // that is all of them, else O(most). A child that was forked by another thread may find a wrong count, never a wrong
-  // list.
-  std::uint32_t hand_out(std::uint32_t most) {
-    Block* first = freed;
-    if (first == nullptr) {
-      freed_count = 0;
-      return 0;
-    }
-    std::uint32_t count = freed_count;
-    Block* rest = nullptr;
-    if (count > most) {
-      Block* last = first;
-      for (count = 1; count < most && last->next != nullptr; ++count) last = last->next;
-      rest = last->next;
-      last->next = nullptr;
-    }
-    freed = rest;
-    freed_count = static_cast<std::uint16_t>(freed_count - count);
-    std::atomic_thread_fence(std::memory_order_release);  // as in cut()
-    local = first;
-    return count;
-  }
-  // Split: takes the local list back. O(its length).
-  void take_back() {
-    Block* first = local;
-    if (first == nullptr) return;
-    Block* last = first;
-    std::uint32_t count = 1;
-    for (; last->next != nullptr; ++count) last = last->next;
-    local = nullptr;
-    std::atomic_thread_fence(std::memory_order_release);  // as in cut()
-    last->next = freed;
-    freed = first;
-    freed_count = static_cast<std::uint16_t>(freed_count + count);
+    item->next = local;
+    local = item;
   }
 
   // The owner frees into another one. seq_cst: the last two blocks may be freed by two threads at once, and one of
@@ -177,16 +131,14 @@ struct alignas(64) ListSpanOf {
   void take_remote() {
     const core::Tagged all(remote.exchange(0, std::memory_order_acq_rel));
     auto* first = all.pointer<Block>();
-    if constexpr (Split) freed_count = static_cast<std::uint16_t>(freed_count + all.tag());
-    Block*& own = came_back();
-    if (own == nullptr) {
-      own = first;
+    if (local == nullptr) {
+      local = first;
       return;
     }
     while (first != nullptr) {
       Block* rest = first->next;
-      first->next = own;
-      own = first;
+      first->next = local;
+      local = first;
       first = rest;
     }
   }
@@ -203,23 +155,15 @@ struct alignas(64) ListSpanOf {
   // For whoever has the span alone: from the pool, or from the list under its lock.
   void mark_hot() { epoch.store(((sample() + 1) & kCounter) | kHot, std::memory_order_seq_cst); }
   // From HOT, which is the owner's alone. The counter stays: a thread that saw it HOT and looks again must know it.
-  // O(blocks of the local lists): none but when a thread ends, and few but then where there are two.
+  // O(blocks of the local list): none but when a thread ends.
   void mark_floating() {
     std::uint32_t count = uncut;
     for (const Block* block = local; block != nullptr; block = block->next) ++count;
-    for (const Block* block = freed; block != nullptr; block = block->next) ++count;
     local_count.store(count, std::memory_order_seq_cst);
     epoch.store(sample() & kCounter, std::memory_order_seq_cst);
   }
 
  private:
-  Block*& came_back() {
-    if constexpr (Split)
-      return freed;
-    else
-      return local;
-  }
-
   bool move(std::uint32_t seen, std::uint32_t state) {
     return epoch.compare_exchange_strong(seen, ((seen + 1) & kCounter) | state, std::memory_order_seq_cst);
   }

@@ -21,7 +21,7 @@ def own_heaps() -> list[Allocator]:
 
 
 def sampled_variant(library: Path | None) -> Path | None:
-    """The same heap with split free lists, which the tracer samples from within; None where there is none. O(1)."""
+    """The same heap that counts its blocks, which the tracer samples from within; None where there is none. O(1)."""
     if library is None or library.parent != places.native(library.name).resolve().parent:
         return None
     found = library.with_name(f"{library.stem.removesuffix('-sampled')}-sampled.so")
@@ -29,7 +29,7 @@ def sampled_variant(library: Path | None) -> Path | None:
 
 
 def samples_itself(library: Path | None) -> bool:
-    """Whether this heap's own refills can be sampled. O(1)."""
+    """Whether this heap can be sampled from within. O(1)."""
     return library is not None and bool(exported(library, ["heapyard_observe_samples"]))
 
 

@@ -46,10 +46,10 @@ using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true
 using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
-// Split for the tracer; with somebody who listens.
-using BfmSplit = BfmParts<BfmSteps, 8, kBfmSampledDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
-using SpansSplit = ScallocParts<Scarce<ScallocSplit>>;
-using ElfSplit = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans, Sampled>;
+// That count for the tracer; with somebody who listens.
+using BfmCounting = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
+using SpansCounting = ScallocParts<Scarce<ScallocWithSamples>>;
+using ElfCounting = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans, Sampled>;
 // Another number of backends: heaps whose front ends are of one type would share what a thread holds.
 struct MixedChoices : examples::FourthChoices {
   static constexpr unsigned kBackends = 2;
@@ -79,7 +79,7 @@ struct Composed<Parts> {
   static bool consistent() { return Heap::usage().free <= Heap::usage().mapped; }
 };
 template <class Parts>
-inline constexpr bool kOfElfmalloc = std::is_same_v<Parts, Elf> || std::is_same_v<Parts, ElfSplit>;
+inline constexpr bool kOfElfmalloc = std::is_same_v<Parts, Elf> || std::is_same_v<Parts, ElfCounting>;
 // Bytes that may count as in use after every thread has ended: a cache holds a few blocks of each class, a buffer that
 // outlives its threads some hot spans.
 template <class Parts>
@@ -122,7 +122,7 @@ class Composition : public testing::Test {
   }
 };
 using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
-                                    Elf, ElfOwn, Mixed, Stacks, BfmSplit, SpansSplit, ElfSplit>;
+                                    Elf, ElfOwn, Mixed, Stacks, BfmCounting, SpansCounting, ElfCounting>;
 // As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>
@@ -132,9 +132,9 @@ struct Names {
     if (std::is_same_v<Parts, PerCore>) return "ScallocPerCore";
     if (std::is_same_v<Parts, Stacks>) return "ScallocStack";
     if (std::is_same_v<Parts, Elf>) return "Elfmalloc";
-    if (std::is_same_v<Parts, BfmSplit>) return "BfmSampled";
-    if (std::is_same_v<Parts, SpansSplit>) return "ScallocSampled";
-    if (std::is_same_v<Parts, ElfSplit>) return "ElfmallocSampled";
+    if (std::is_same_v<Parts, BfmCounting>) return "BfmSampled";
+    if (std::is_same_v<Parts, SpansCounting>) return "ScallocSampled";
+    if (std::is_same_v<Parts, ElfCounting>) return "ElfmallocSampled";
     return "Variant" + std::to_string(at);
   }
 };

@@ -1,4 +1,4 @@
-// Split front ends: every sample comes when its turn is, however blocks come back meanwhile.
+// Front ends that are sampled: every sample comes when its turn is, however blocks come back meanwhile.
 #include <gtest/gtest.h>
 
 #include <cstring>
