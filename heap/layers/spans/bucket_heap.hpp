@@ -33,8 +33,9 @@ struct KeepLast {
   }
 };
 
+// In cache lines of its own, for the one beside it is another thread's.
 template <class Steps, class Ranges, class OnEmpty = GiveBack>
-class BucketHeap {
+class alignas(64) BucketHeap {
  public:
   static constexpr unsigned kClasses = Steps::kClasses;
 
