@@ -1,6 +1,5 @@
 #include "tracer/events/connection.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -129,9 +129,10 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
     header.command_bytes = read_bytes > 0 ? static_cast<std::uint32_t>(read_bytes) : 0;
     close(words);
   }
-  Dl_info info;
-  if (void* next = next_symbol("malloc"); next != nullptr && dladdr(next, &info) != 0 && info.dli_fname != nullptr) {
-    std::strncpy(header.allocator, info.dli_fname, sizeof header.allocator - 1);
+  if (const link_map* allocator = object_around(next_symbol("malloc"))) {
+    const bool in_program = allocator->l_name[0] == '\0';
+    const char* name = in_program ? header.program : allocator->l_name;
+    std::memcpy(header.allocator, name, std::min(std::strlen(name), sizeof header.allocator - 1));
   }
   const bool sent = send(memory, wish);
   close(memory);

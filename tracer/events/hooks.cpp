@@ -2,7 +2,6 @@
 //
 // An exported function ends in a jump, either to the next malloc or to its slow twin, so that the slow one's frame is,
 // to an unwinder, the one that the program called.
-#include <dlfcn.h>
 #include <gnu/libc-version.h>
 
 #include <cerrno>
@@ -170,11 +169,8 @@ void heapyard::tracer::find_next_malloc() { resolve(); }
 bool heapyard::tracer::told_by_heap() { return false; }
 
 unsigned heapyard::tracer::log2_between_blocks() {
-  Dl_info serving, libc;
-  const bool of_libc = dladdr(reinterpret_cast<void*>(of(next.malloc)), &serving) != 0 &&
-                       dladdr(reinterpret_cast<void*>(&gnu_get_libc_version), &libc) != 0 &&
-                       serving.dli_fbase == libc.dli_fbase;
-  return of_libc ? 5 : 4;
+  const link_map* libc = object_around(reinterpret_cast<void*>(&gnu_get_libc_version));
+  return libc != nullptr && object_around(reinterpret_cast<void*>(of(next.malloc))) == libc ? 5 : 4;
 }
 
 EXPORTED void* malloc(size_t size) {

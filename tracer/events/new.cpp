@@ -20,10 +20,8 @@ using namespace heapyard::tracer;
 
 // Whether `function` lies in the library whose malloc serves.
 bool of_the_allocator(void* function) {
-  Dl_info here, there;
-  void* malloc_of_next = next_symbol("malloc");
-  return malloc_of_next != nullptr && dladdr(function, &here) != 0 && dladdr(malloc_of_next, &there) != 0 &&
-         here.dli_fbase == there.dli_fbase;
+  const link_map* allocator = object_around(next_symbol("malloc"));
+  return allocator != nullptr && object_around(function) == allocator;
 }
 
 // A function's address, and in the top bit whether it is the allocator's own, to be recorded here. 0: not looked up

@@ -47,4 +47,9 @@ void* next_symbol(const char* name) {
   return found != nullptr && only_a_stub(found) ? beyond_executable(name) : found;
 }
 
+const link_map* object_around(const void* address) {
+  dl_find_object object;
+  return _dl_find_object(const_cast<void*>(address), &object) == 0 ? object.dlfo_link_map : nullptr;
+}
+
 }  // namespace heapyard::tracer

@@ -2,6 +2,8 @@
 // process.
 #pragma once
 
+#include <link.h>
+
 namespace heapyard::tracer {
 
 bool loaded_late();
@@ -9,5 +11,7 @@ bool loaded_late();
 void set_loaded_late();
 // A function's address, or null. O(loaded objects).
 void* next_symbol(const char* name);
+// The object around an address, or null. O(log objects), where dladdr() looks at every symbol.
+const link_map* object_around(const void* address);
 
 }  // namespace heapyard::tracer

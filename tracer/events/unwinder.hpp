@@ -44,8 +44,9 @@ class RuleCache {
   // The rule for `pc` may be asked for soon.
   [[gnu::always_inline]] void expect(std::uintptr_t pc) const { __builtin_prefetch(&lines_[line_of(pc)]); }
 
-  // Objects may have gone.
+  // Objects may have gone. O(rules there may be), but O(1) if there is none.
   void forget() {
+    if (!any_.exchange(false)) return;
     for (Line& line : lines_) {
       for (auto& entry : line.entries) {
         if (entry.load(std::memory_order_relaxed) != 0)
@@ -69,7 +70,7 @@ class RuleCache {
 
   // Not at its first place.
   template <class Learn>
-  [[gnu::noinline]] static FrameRule find(Line& line, std::uintptr_t pc, Learn learn) {
+  [[gnu::noinline]] FrameRule find(Line& line, std::uintptr_t pc, Learn learn) {
     std::size_t probe = 1;
     for (; probe < kWays; ++probe) {
       const std::uint64_t seen = line.entries[(pc + probe) % kWays].load(std::memory_order_relaxed);
@@ -80,11 +81,13 @@ class RuleCache {
     dl_find_object object;
     const FrameRule rule = UnwindTable::find(pc - 1, object);
     if (object.dlfo_link_map != nullptr) learn(object);
+    if (!any_.load(std::memory_order_relaxed)) any_.store(true, std::memory_order_relaxed);
     line.entries[(pc + probe) % kWays].store(tag_of(pc) | rule.word, std::memory_order_relaxed);
     return rule;
   }
 
   Line lines_[kLines] = {};
+  std::atomic<bool> any_{false};  // rules at all
 };
 
 enum class ChainEnd { kWhole, kCut, kTorn };
