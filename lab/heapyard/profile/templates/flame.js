@@ -69,13 +69,15 @@ const flame = {
       pen.fillRect(box.x, box.level * ROW, Math.max(0.5, box.width - 0.7), ROW - 1);
       pen.globalAlpha = 1;
       if (box.width > 34) {
-        const text = box.name, fits = Math.floor((box.width - 6) / 6.4);
+        const room = box.width - 6;
+        let fits = Math.floor(room / 6.4), text = fitted(box.name, fits);
+        while (text.endsWith("›") && fits > 1 && pen.measureText(text).width > room) text = fitted(box.name, --fits);
         pen.fillStyle = css(this.hits && !this.hits.has(profile.frame[box.node]) ? "--ink" : "--cell");
         pen.save();
         pen.beginPath();
         pen.rect(box.x, box.level * ROW, box.width - 3, ROW);
         pen.clip();
-        pen.fillText(fitted(text, fits), box.x + 3, box.level * ROW + ROW / 2);
+        pen.fillText(text, box.x + 3, box.level * ROW + ROW / 2);
         pen.restore();
       }
     }
