@@ -122,6 +122,37 @@ TYPED_TEST(Sampling, EachSampleIsToldAndReturnedOnce) {
   EXPECT_GT(listener().sampled, 5'000u);
 }
 
+TYPED_TEST(Sampling, WhatWasFreedLastIsHandedOutFirst) {
+  this->in_thread([] {
+    void* last = nullptr;
+    for (int i = 0; i < 1'000; ++i) {
+      void* block = TypeParam::allocate(48);
+      if (listener().live.contains(block)) {
+        TypeParam::free(block);
+        continue;
+      }
+      if (last != nullptr) {
+        ASSERT_EQ(block, last);
+      }
+      last = block;
+      TypeParam::free(block);
+    }
+  });
+  EXPECT_GT(listener().sampled, 50u);
+}
+
+TYPED_TEST(Sampling, WhoListensLaterHearsOfClassesInUse) {
+  std::thread([] {
+    const auto pairs = [](int count) {
+      for (int i = 0; i < count; ++i) TypeParam::free(TypeParam::allocate(64));
+    };
+    pairs(5'000);
+    test::listen(test::kTestEvents);
+    pairs(2'000);
+  }).join();
+  EXPECT_GT(listener().sampled, 20u);
+}
+
 TYPED_TEST(Sampling, ASampleIsAsLargeAsAnyBlockOfItsClass) {
   this->in_thread([] {
     for (const std::size_t bytes : {1ul, 24ul, 100ul, 300ul, 500ul}) {
