@@ -1,5 +1,5 @@
-// What stands in for hooks.cpp where the heap itself tells, of pages or of samples: malloc is the heap's own, and its
-// fast path carries nothing.
+// What stands in for hooks.cpp where the heap itself tells, of pages or of samples: malloc is the heap's own, and
+// nothing is in front of it.
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"
