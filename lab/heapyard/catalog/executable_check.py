@@ -1,4 +1,4 @@
-"""Can this file be launched with an allocator injected? Every reason why not is one sentence, with a remedy if any."""
+"""Can a library be injected into this file, an allocator or the tracer? Every reason why not is a sentence, and a remedy if any."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHEBANG_DEPTH = 4  # scripts whose interpreter is a script again; the kernel gi
 
 
 def executable_flaw(path: Path, depth: int = 0) -> Flaw | None:
-    """Why the file cannot be launched under an injected allocator, None if it can. Reads its head only.
+    """Why the file cannot be launched with an injected library, None if it can. Reads its head only.
 
     A file that may be run but not read is given the benefit of the doubt: the trial itself proves the injection.
     """
@@ -46,7 +46,7 @@ def _privileged(path: Path, mode: int) -> Flaw | None:
     if not bits:
         return None
     copy = shlex.quote(f"./{path.name}.plain")
-    return (f"'{path}' is {' and '.join(bits)}: the dynamic linker ignores an injected allocator for it",
+    return (f"'{path}' is {' and '.join(bits)}: the dynamic linker injects no library into it",
             f"Measure a copy without that: cp {shlex.quote(str(path))} {copy}")
 
 
@@ -67,9 +67,9 @@ def _content_flaw(path: Path, depth: int) -> Flaw | None:
     bits, machine = own_machine()
     if (facts.bits, facts.machine) != (bits, machine):
         theirs = f"{facts.bits}-bit {facts.machine}"
-        return f"'{path}' is a {theirs} program; the allocators here are {bits}-bit {machine}", None
+        return f"'{path}' is a {theirs} program; the libraries here are {bits}-bit {machine}", None
     if facts.static:
-        return f"'{path}' is statically linked: no allocator can be injected into it", "Link it dynamically."
+        return f"'{path}' is statically linked: no library can be injected into it", "Link it dynamically."
     if not facts.interpreter:
         return f"'{path}' is a library, not a program", None
     if not Path(facts.interpreter).exists():

@@ -33,6 +33,7 @@ def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     """The whole of `heapyard profile -- COMMAND`; the command's own exit code."""
     from ..catalog.own_heaps import sampled_variant, samples_itself
     from ..profile.tracing import new_folder, trace
+    from ..profile.untraced import why_untraced
 
     library, env = _allocator(allocator)
     if plan.mode == "pages":
@@ -43,10 +44,8 @@ def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     plan = dataclasses.replace(plan, library=library, env=env, told_by_heap=samples_itself(library))
     traced = trace(plan, new_folder(name), _still_running)
     if not traced.traces:
-        raise HeapyardError(
-            f"{name} was not traced",
-            remedy="It allocated nothing; or it is static or set-user-ID: no library can be loaded into such a program.",
-        )
+        reason, remedy = why_untraced(name)
+        raise HeapyardError(f"not traced: {reason}", remedy=remedy)
     _tell(traced, telling)
     if traced.exit_code != 0:
         remark(f"{name} ended with exit code {traced.exit_code}")
