@@ -234,6 +234,33 @@ def test_little_address_space(tmp_path: Path, way: str, capfd: pytest.CaptureFix
         assert ("is not traced: it may not have the memory" in err) != is_traced
 
 
+@pytest.mark.parametrize("way", ["sampled", "exact", "within bfm"])
+def test_a_malloc_of_the_programs_own(tmp_path: Path, way: str, capfd: pytest.CaptureFixture[str]):
+    """Said of it once, where others are traced; and not of one that passes on what it is asked for."""
+    own = program("own_malloc")
+    run = traced(tmp_path / "own", "/bin/sh", "-c", f"{own}; {own}; /usr/bin/python3 -S -c pass", **plan(way))
+    out, err = capfd.readouterr()
+    assert run.exit_code == 0 and out == "done\ndone\n"
+    assert err == "heapyard: own_malloc brings its own malloc and is not traced (2 processes)\n"
+    assert any(load_trace(path).program.startswith("python3") for path in run.traces)
+
+
+PASSING_ON = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+void* malloc(unsigned long size) { return ((void* (*)(unsigned long))dlsym(RTLD_NEXT, "malloc"))(size); }
+void free(void* block) { ((void (*)(void*))dlsym(RTLD_NEXT, "free"))(block); }
+int main(void) { for (int i = 0; i < 1000; ++i) *(char*)malloc(1000) = 1; }
+"""
+
+
+def test_a_malloc_that_passes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    (tmp_path / "passes.c").write_text(PASSING_ON)
+    subprocess.run(["cc", "-rdynamic", "-fno-builtin", "-o", "passes", "passes.c"], cwd=tmp_path, check=True)
+    trace = only(traced(tmp_path / "trace", tmp_path / "passes", mode="exact"))
+    assert trace.snapshot("end").total >= 1_000_000 and capfd.readouterr().err == ""
+
+
 def spinning(collector: Collector) -> subprocess.Popen[bytes]:
     child = subprocess.Popen([program("subject"), "spin"], stdout=subprocess.PIPE, env={**os.environ, **collector.environment})
     assert child.stdout is not None and child.stdout.readline() == b"spinning\n"

@@ -24,23 +24,30 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "tracer/collector/process.hpp"
 #include "tracer/collector/tasks.hpp"
 #include "tracer/collector/wait.hpp"
+#include "tracer/session/untraced.hpp"
 
 namespace {
 
+using heapyard::tracer::kProgramPath;
 using heapyard::tracer::Limits;
 using heapyard::tracer::Process;
+using heapyard::tracer::Untraced;
 
 constexpr std::uint64_t kTick = 10'000'000;  // nanoseconds
+constexpr std::size_t kRemembered = 10'000;  // processes that are not traced
 constexpr int kWelcomes = 8, kQueue = 512;   // programs between two looks at all of them; that wait at most
 
 std::uint64_t monotonic() {
@@ -61,13 +68,20 @@ int listen_at(const std::string& path) {
   return listening;
 }
 
-// The memory a program sends through a new connection, or -1: it has none, or sent something else.
-int receive_memory(int connection, std::uint32_t peer, const std::string& token) {
+// What a program sends through a new connection: its memory, or why there is none. Neither: something else came.
+struct Sent {
+  int memory = -1;
+  std::optional<Untraced> untraced;
+  std::string program;  // of an untraced one, without its folder
+};
+
+Sent receive(int connection, const std::string& token) {
   const timeval patience{1, 0};
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  char said[64];
+  char said[64 + kProgramPath];
   iovec data{said, sizeof said};
-  int memory = -1;
+  Sent sent;
+  int& memory = sent.memory;
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof memory)] = {};
   msghdr message{};
   message.msg_iov = &data;
@@ -75,17 +89,20 @@ int receive_memory(int connection, std::uint32_t peer, const std::string& token)
   message.msg_control = control;
   message.msg_controllen = CMSG_LEN(sizeof memory);  // room for one file, where there might be two
   const ssize_t bytes = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
-  if (bytes <= 0) return -1;
+  if (bytes <= 0) return {};
   const cmsghdr* rights = CMSG_FIRSTHDR(&message);
   if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) std::memcpy(&memory, CMSG_DATA(rights), sizeof memory);
-  if (std::string_view(said, static_cast<std::size_t>(bytes)) != token) {
+  std::string_view text(said, static_cast<std::size_t>(bytes));
+  if (!text.starts_with(token)) {
     if (memory >= 0) close(memory);
-    return -1;
+    return {};
   }
-  if (memory < 0)
-    std::fprintf(stderr, "heapyard: process %u is not traced: it may not have the memory that takes (ulimit -v)\n",
-                 peer);
-  return memory;
+  text.remove_prefix(token.size());
+  if (memory < 0 && !text.empty()) {
+    sent.untraced = static_cast<Untraced>(text.front());
+    sent.program = text.size() > 1 ? text.substr(text.rfind('/') + 1) : "a program";
+  }
+  return sent;
 }
 
 class Collector {
@@ -134,6 +151,7 @@ class Collector {
     while (welcome()) {
     }
     for (const Traced& traced : processes_) traced.process->finish(stopped ? "tracing stopped" : "ended");
+    tell_of_own_mallocs();
     return 0;
   }
 
@@ -161,11 +179,14 @@ class Collector {
     if (connection < 0) return false;
     ++welcomed_;
     const std::uint32_t peer = heapyard::tracer::peer_of(connection);
-    const int memory = receive_memory(connection, peer, token_);
+    const Sent sent = receive(connection, token_);
     close(connection);
-    if (memory < 0) return true;
+    if (sent.untraced) told_of_untraced(peer, sent);
+    if (sent.memory < 0) return true;
     try {
-      auto process = std::make_unique<Process>(memory, peer, folder_, limits_);
+      auto process = std::make_unique<Process>(sent.memory, peer, folder_, limits_);
+      own_malloc_.erase(peer);
+      traced_any_ = true;
       // The same process with another program in it: what it was before has ended.
       std::erase_if(processes_, [&](const Traced& other) {
         if (other.process->pid() != process->pid()) return false;
@@ -179,11 +200,33 @@ class Collector {
     return true;
   }
 
+  void told_of_untraced(std::uint32_t peer, const Sent& sent) {
+    if (sent.untraced == Untraced::kOwnMalloc) {
+      if (own_malloc_.size() < kRemembered) own_malloc_[peer] = sent.program;
+    } else {
+      std::fprintf(stderr,
+                   "heapyard: %s (process %u) is not traced: it may not have the memory that takes (ulimit -v)\n",
+                   sent.program.c_str(), peer);
+    }
+  }
+  // Where nothing is traced at all, whoever started this says why.
+  void tell_of_own_mallocs() const {
+    if (!traced_any_) return;
+    std::map<std::string, int> processes;
+    for (const auto& [pid, program] : own_malloc_) ++processes[program];
+    for (const auto& [program, count] : processes)
+      std::fprintf(stderr, "heapyard: %s brings its own malloc and is not traced (%d process%s)\n", program.c_str(),
+                   count, count == 1 ? "" : "es");
+  }
+
   int listening_, signals_;
   std::string token_, folder_;
   Limits limits_;
   std::vector<Traced> processes_;
   std::uint64_t welcomed_ = 0;  // so far
+  // Programs by process, unless what their malloc passes on is traced.
+  std::unordered_map<std::uint32_t, std::string> own_malloc_;
+  bool traced_any_ = false;
   std::vector<heapyard::tracer::Bell*> bells_;
 };
 

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "tracer/events/next_symbol.hpp"
+#include "tracer/session/untraced.hpp"
 
 namespace heapyard::tracer {
 namespace {
@@ -55,8 +57,8 @@ std::uint32_t rings_of(bool exact, std::uint32_t ring_bytes) {
   return rings;
 }
 
-// Without memory, -1, it tells the collector that there is none.
-bool send(int memory, const Wish& wish) {
+// Memory, or -1 and what is said in its place.
+bool send(const Wish& wish, int memory, std::string_view instead = {}) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (std::strlen(wish.socket) >= sizeof address.sun_path) return false;
@@ -65,11 +67,12 @@ bool send(int memory, const Wish& wish) {
   if (connection < 0) return false;
   bool sent = false;
   if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    iovec data{const_cast<char*>(wish.token), wish.token_bytes};
+    iovec data[] = {{const_cast<char*>(wish.token), wish.token_bytes},
+                    {const_cast<char*>(instead.data()), instead.size()}};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof memory)] = {};
     msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
+    message.msg_iov = data;
+    message.msg_iovlen = 2;
     if (memory >= 0) {
       message.msg_control = control;
       message.msg_controllen = sizeof control;
@@ -79,10 +82,16 @@ bool send(int memory, const Wish& wish) {
       rights->cmsg_len = CMSG_LEN(sizeof memory);
       std::memcpy(CMSG_DATA(rights), &memory, sizeof memory);
     }
-    sent = sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(wish.token_bytes);
+    sent = sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(wish.token_bytes + instead.size());
   }
   close(connection);
   return sent;
+}
+
+void tell_why_not(const Wish& wish, Untraced reason) {
+  char said[1 + kProgramPath] = {static_cast<char>(reason)};
+  const ssize_t length = readlink("/proc/self/exe", said + 1, kProgramPath);
+  send(wish, -1, {said, 1 + static_cast<std::size_t>(std::max<ssize_t>(length, 0))});
 }
 
 }  // namespace
@@ -100,7 +109,7 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   if (base == MAP_FAILED || !prepare(wish.mode)) {
     if (base != MAP_FAILED) munmap(base, layout.end);
     if (memory >= 0) close(memory);
-    send(-1, wish);
+    tell_why_not(wish, Untraced::kNoMemory);
     return {};
   }
   const Session session(base, layout);
@@ -134,11 +143,16 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
     const char* name = in_program ? header.program : allocator->l_name;
     std::memcpy(header.allocator, name, std::min(std::strlen(name), sizeof header.allocator - 1));
   }
-  const bool sent = send(memory, wish);
+  const bool sent = send(wish, memory);
   close(memory);
   if (sent) return session;
   munmap(base, layout.end);
   return {};
+}
+
+void tell_of_own_malloc(const char* text) {
+  Wish wish{};
+  if (parse(text, wish)) tell_why_not(wish, Untraced::kOwnMalloc);
 }
 
 }  // namespace heapyard::tracer

@@ -47,6 +47,12 @@ void* next_symbol(const char* name) {
   return found != nullptr && only_a_stub(found) ? beyond_executable(name) : found;
 }
 
+bool defined_by_executable(const char* name) {
+  void* found = dlsym(RTLD_DEFAULT, name);
+  const link_map* object = found == nullptr ? nullptr : object_around(found);
+  return object != nullptr && object->l_name[0] == '\0' && !only_a_stub(found);
+}
+
 const link_map* object_around(const void* address) {
   dl_find_object object;
   return _dl_find_object(const_cast<void*>(address), &object) == 0 ? object.dlfo_link_map : nullptr;

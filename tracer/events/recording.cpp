@@ -815,7 +815,11 @@ constinit FreeFilter free_filter{no_free, kSampleCounts - 1};
 [[gnu::constructor]] void begin() {
   if (dlsym(RTLD_DEFAULT, "dlclose") != reinterpret_cast<void*>(&dlclose)) set_loaded_late();
   const char* wish = environ == nullptr ? nullptr : secure_getenv("HEAPYARD_TRACE");
-  if (wish != nullptr && told_by_heap()) connected();
+  if (wish == nullptr) return;
+  if (!loaded_late() && defined_by_executable("malloc"))
+    tell_of_own_malloc(wish);
+  else if (told_by_heap())
+    connected();
 }
 
 AttachResult attach(const char* wish) {
