@@ -57,8 +57,10 @@ class LossyRecorder {
     rate_ = share < 0.5 ? kFirstRate : share < 0.75 ? 0.1 : share < 0.875 ? 0.2 : share < 0.9375 ? 0.5 : 1e9;
   }
   double rate() const { return rate_; }
+  bool recording() const { return rate_ < 1; }
 
   Bytes& pending() { return pending_; }
+  const Bytes& pending() const { return pending_; }
   // Microseconds of the last record; the next chunk's times count from there.
   std::uint64_t last_time() const { return last_; }
   std::uint64_t records() const { return records_; }

@@ -22,16 +22,19 @@ class Modules {
 
   Modules() { all_.push_back({0, 0, 0, "", "", false}); }
 
-  // What lay there before has gone. The same file at the same place is the same module.
-  void add(Module module) {
+  // What lay there before has gone. The same file at the same place is the same module. False: it is not there, for
+  // there is no room for another.
+  bool add(Module module, bool room = true) {
     for (Module& other : all_) {
       if (!other.mapped || other.end <= module.begin || module.end <= other.begin) continue;
-      if (other.begin == module.begin && other.path == module.path && other.build_id == module.build_id) return;
+      if (other.begin == module.begin && other.path == module.path && other.build_id == module.build_id) return true;
       other.mapped = false;
     }
+    if (!room) return false;
     module.mapped = true;
     all_.push_back(module);
     last_ = static_cast<std::uint32_t>(all_.size() - 1);
+    return true;
   }
 
   // O(modules) at worst, usually O(1). `offset` is relative to the file's addresses, as its symbols are.

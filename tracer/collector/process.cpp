@@ -26,7 +26,6 @@ namespace {
 
 constexpr std::uint64_t kPatience = 2'000'000;    // microseconds until what waits is given up
 constexpr std::uint64_t kFlushBytes = 64u << 10;  // of records, before they go to the file
-constexpr std::uint64_t kReserve = 1u << 20;      // of the file's limit, for how it ended
 constexpr std::size_t kUnnumbered = 1u << 14;     // events that wait for their chains
 constexpr std::uint64_t kLong = 1'000'000;        // microseconds of a program whose trace is put on the disk at once
 
@@ -98,7 +97,8 @@ Process::Process(int memory, std::uint32_t peer, const std::string& folder, cons
       log2_interval_(session_.header().log2_interval.load()),
       set_(session_),
       limits_(limits),
-      accounts_(limits.nodes),
+      budget_(limits.file_bytes),
+      accounts_(std::min(limits.nodes, budget_.most_nodes())),
       most_rings_(session_.header().rings) {
   Header& header = session_.header();
   header.collector.store(static_cast<std::uint32_t>(getpid()));
@@ -377,12 +377,12 @@ void Process::thread(RingAccount& ring, std::uint64_t owner) {
   const auto id = static_cast<std::uint32_t>(owner);
   const auto number = static_cast<std::uint32_t>(owner >> 32) % Owner::kThreads;
   tasks_.begun(id);
-  const auto [found, fresh] =
-      thread_by_id_.try_emplace(id, static_cast<std::uint16_t>(std::min<std::size_t>(accounts_.threads.size(), 65535)));
-  if (fresh && accounts_.threads.size() < 65536) {
+  const std::size_t most = std::min<std::size_t>(budget_.most_threads(), 65536), known = accounts_.threads.size();
+  const auto [found, fresh] = thread_by_id_.try_emplace(id, static_cast<std::uint16_t>(std::min(known, most - 1)));
+  if (fresh && known < most) {
     Thread thread;
-    thread.id = id;
-    thread.name = tasks_.name_of(id);
+    thread.id = known < most - 1 ? id : 0;
+    thread.name = known < most - 1 ? tasks_.name_of(id) : "(all others)";
     accounts_.threads.push_back(thread);
   }
   const std::uint64_t scanned = ring.scanned;
@@ -445,7 +445,7 @@ void Process::module(const std::uint64_t* words) {
     module.build_id += digits;
   }
   module.path.assign(reinterpret_cast<const char*>(words + 7), words[0] & kAddressBits);
-  modules_.add(std::move(module));
+  lost_modules_ += !modules_.add(std::move(module), room(FileBudget::kModule));
 }
 
 [[gnu::always_inline]] inline void Process::allocation(std::uint32_t ring_index, std::uint64_t address,
@@ -542,7 +542,7 @@ void Process::give_up_waiting(bool all) {
 
 void Process::mark(const std::uint64_t* words) {
   const std::string name(reinterpret_cast<const char*>(words + 2), words[0] & kAddressBits);
-  snapshot("mark", name, microseconds(words[1]), false);
+  lost_marks_ += !snapshot("mark", name, microseconds(words[1]), false);
 }
 
 // Keeps each live block with the probability it would have been sampled with at this interval, weighted anew, and
@@ -644,13 +644,12 @@ void Process::tick() {
     snapshot("step", "sampled at twice the interval from here on", now_, false);
   }
   const double interval = exact() ? 0 : static_cast<double>(std::uint64_t{1} << log2_interval_);
-  recorder_.limit(static_cast<double>(file_->bytes() + recorder_.pending().size() / 2) /
-                  static_cast<double>(limits_.file_bytes - std::min(limits_.file_bytes / 4, kReserve)));
+  recorder_.limit(budget_.share(used(), aside()));
   accounts_.propagate();
   recorder_.look(accounts_.tree, now_, interval);
   totals(false);
   const std::uint64_t pause = std::max<std::uint64_t>(1'000'000, now_ / 60);
-  if (recorder_.pending().size() > kFlushBytes || now_ > flushed_ + pause) flush();
+  if (recorder_.pending().size() > std::min(kFlushBytes, limits_.file_bytes / 16) || now_ > flushed_ + pause) flush();
   if (accounts_.peak_bytes > peak_bytes_written_ + peak_bytes_written_ / 10 && now_ > peak_written_ + 10 * pause) {
     snapshot("peak", "", microseconds(accounts_.peak_stamp), true);
     peak_bytes_written_ = accounts_.peak_bytes;
@@ -673,9 +672,12 @@ void Process::totals(bool force) {
   const auto differs = [](std::int64_t now, std::int64_t then) {
     return std::abs(now - then) > std::max<std::int64_t>(then / 100, 4096);
   };
-  const std::uint64_t least = std::max<std::uint64_t>(10'000, now_ / 2000);
+  // The rarer the nearer the file's limit, as other records; beyond it a few, while there is room.
+  const auto rarer =
+      recorder_.recording() ? static_cast<std::uint64_t>(recorder_.rate() / LossyRecorder::kFirstRate) : 125;
+  const std::uint64_t least = std::max<std::uint64_t>(10'000, now_ / 2000) * rarer;
   const bool due =
-      now_ >= totals_recorded_ + least &&
+      now_ >= totals_recorded_ + least && (recorder_.recording() || room(FileBudget::kChunk)) &&
       (differs(accounts_.high, totals_bytes_) || differs(accounts_.low, totals_bytes_) || differs(rss_, rss_recorded_));
   if (!due && !force) return;
   totals_.number(now_ - totals_last_);
@@ -691,12 +693,23 @@ void Process::totals(bool force) {
   rss_recorded_ = rss_;
 }
 
-void Process::snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak) {
+std::uint64_t Process::used() const {
+  constexpr std::uint64_t kNode = 8;
+  return file_->bytes() + recorder_.pending().size() + totals_.size() +
+         (accounts_.tree.size() - nodes_written_) * kNode + (modules_.size() - modules_written_) * FileBudget::kModule;
+}
+
+std::uint64_t Process::aside() const {
+  return FileBudget::aside(accounts_.tree.size(), accounts_.chains.size(), accounts_.threads.size(), file_->chunks());
+}
+
+bool Process::snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak, bool aside) {
   flush();  // nodes first
   Bytes out;
   out.text(kind);
   out.text(name);
   out.number(static_cast<std::uint64_t>(std::max<std::int64_t>(0, peak ? accounts_.peak_bytes : accounts_.bytes)));
+  const std::size_t head = out.size();
   for (const Chain& chain : accounts_.chains) {
     const std::int64_t bytes = peak ? accounts_.at_peak(chain) : chain.bytes;
     const double blocks = peak ? accounts_.blocks_at_peak(chain) : chain.blocks;
@@ -707,7 +720,14 @@ void Process::snapshot(const char* kind, const std::string& name, std::uint64_t 
     const double variance = peak ? accounts_.variance_at_peak(chain) : chain.variance;
     out.number(static_cast<std::uint64_t>(std::sqrt(std::max(0.0, variance)) + 0.5));
   }
-  file_->write(Chunk::kSnapshot, out.view(), at, at);
+  // Of what is on the way they may have a part, for they are large, and a program may ask for any number of marks.
+  const bool whole = aside || (room(out.size()) && compositions_ + out.size() <= limits_.file_bytes / 4);
+  if (!whole && std::strcmp(kind, "step") != 0) return false;
+  // That something else is recorded from here on is said in any case.
+  const std::uint64_t before = file_->bytes();
+  file_->write(Chunk::kSnapshot, out.view().substr(0, whole ? out.size() : head), at, at);
+  compositions_ += file_->bytes() - before;
+  return true;
 }
 
 void Process::flush() {
@@ -746,8 +766,8 @@ void Process::finish(const char* how) {
   recorder_.look(accounts_.tree, now_, exact() ? 0 : static_cast<double>(std::uint64_t{1} << log2_interval_));
   recorder_.finish(accounts_.tree, now_);
   totals(true);
-  snapshot("peak", "", microseconds(accounts_.peak_stamp), true);
-  snapshot("end", "", now_, false);
+  snapshot("peak", "", microseconds(accounts_.peak_stamp), true, true);
+  snapshot("end", "", now_, false, true);
   Bytes out;
   for (const Chain& chain : accounts_.chains) {
     out.number(chain.node);
@@ -791,7 +811,8 @@ void Process::finish(const char* how) {
        << ", \"set_full\": " << header.lost.set_full.load() << ", \"frees\": " << lost_frees_ + header.lost.frees.load()
        << ", \"unknown_frees\": " << unknown_frees_ + header.lost.unknown.load()
        << ", \"unknown_chains\": " << unknown_chains_ << ", \"torn_rings\": " << torn_rings_
-       << ", \"nodes\": " << accounts_.tree.refused() << "}, \"chains_cut\": " << chains_cut_
+       << ", \"nodes\": " << accounts_.tree.refused() << ", \"marks\": " << lost_marks_
+       << ", \"modules\": " << lost_modules_ << "}, \"chains_cut\": " << chains_cut_
        << ", \"chains_torn\": " << header.lost.chains_torn.load() << "}";
   file_->write(Chunk::kEnd, json.view(), now_, now_);
   file_->finish(now_ > kLong);  // in a build of many short programs, the others would wait

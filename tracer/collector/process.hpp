@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tracer/collector/accounts.hpp"
+#include "tracer/collector/file_budget.hpp"
 #include "tracer/collector/lossy_recorder.hpp"
 #include "tracer/collector/modules.hpp"
 #include "tracer/collector/tasks.hpp"
@@ -24,11 +25,11 @@
 namespace heapyard::tracer {
 
 struct Limits {
-  std::uint64_t file_bytes = 256u << 20;
-  std::size_t nodes = 2'000'000;        // 72 bytes each, and 8 in the hash
-  std::size_t live_samples = 1u << 17;  // beyond it the interval doubles
-  bool may_step = true;                 // from exact to sampled, when the collector cannot keep up
-  bool attached = false;                // programs are traced for as long as someone looks, not to their ends
+  std::uint64_t file_bytes = 256u << 20;  // at least FileBudget::kSmallest
+  std::size_t nodes = 2'000'000;          // 72 bytes each, and 8 in the hash; fewer where the file is to be small
+  std::size_t live_samples = 1u << 17;    // beyond it the interval doubles
+  bool may_step = true;                   // from exact to sampled, when the collector cannot keep up
+  bool attached = false;                  // programs are traced for as long as someone looks, not to their ends
 };
 
 class Process {
@@ -116,9 +117,13 @@ class Process {
   void thread(RingAccount& ring, std::uint64_t owner);
   void take_rings_of_the_dead();
   void calibrate();
-  void snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak);
+  // False: the file has no room for it. `aside`: it has, for it was put aside.
+  bool snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak, bool aside = false);
   void totals(bool force);
   void flush();
+  std::uint64_t used() const;  // bytes of the file, with what has not been written yet as it is
+  std::uint64_t aside() const;
+  bool room(std::uint64_t bytes) const { return budget_.room(used(), aside(), bytes); }
   std::string meta() const;
 
   Session session_;
@@ -129,6 +134,7 @@ class Process {
   std::uint32_t log2_interval_;
   SampleSet set_;
   Limits limits_;
+  FileBudget budget_;
   int pid_file_ = -1;
   int statm_ = -1;
   std::uint64_t exe_ = 0;  // of /proc/pid/exe: device and inode mixed
@@ -164,6 +170,8 @@ class Process {
   std::uint64_t chains_cut_ = 0;  // longer than the limit
   std::uint64_t torn_rings_ = 0;  // how often the rest of a ring made no sense
   std::uint64_t unknown_frees_ = 0, lost_frees_ = 0, unknown_chains_ = 0, events_ = 0;
+  std::uint64_t compositions_ = 0;                   // bytes of them in the file
+  std::uint64_t lost_marks_ = 0, lost_modules_ = 0;  // the file had no room for
   bool thinned_ = false;
   bool stepped_ = false;  // from exact
   std::uint64_t naps_ = 0, naps_from_ = 0;

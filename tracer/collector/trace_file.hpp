@@ -37,6 +37,7 @@ class TraceFile {
   // `to_disk`: waits until it is there, and would outlive the machine's sudden end.
   bool finish(bool to_disk);
   std::uint64_t bytes() const { return bytes_; }
+  std::size_t chunks() const { return index_.size(); }
 
  private:
   struct Entry {

@@ -27,7 +27,9 @@ _LOST = {
     "frees": "frees that were lost",
     "unknown_chains": "allocations whose call chain was lost",
     "torn_rings": "stretches of events that the program has written over",
-    "nodes": "frames of call chains beyond the collector's limit",
+    "nodes": "frames of call chains beyond the collector's limit, which a small --limit lowers",
+    "marks": "marks that the file had no room for (--limit raises it)",
+    "modules": "libraries that the file had no room to name (--limit raises it)",
 }
 
 

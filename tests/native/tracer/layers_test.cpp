@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tracer/collector/accounts.hpp"
+#include "tracer/collector/file_budget.hpp"
 #include "tracer/collector/lossy_recorder.hpp"
 #include "tracer/collector/modules.hpp"
 #include "tracer/collector/wait.hpp"
@@ -395,6 +396,31 @@ TEST(LossyRecorderTest, EndsAtItsLimit) {
     recorder.look(tree, look * 1'000'000, 0);
   }
   EXPECT_EQ(recorder.records(), 0u);
+  EXPECT_FALSE(recorder.recording());
+}
+
+// What the end takes that tells of all there may be leaves room for what is recorded on the way.
+TEST(FileBudgetTest, NeverPutsAllAside) {
+  for (std::uint64_t limit = FileBudget::kSmallest; limit < 1u << 30; limit += limit / 3) {
+    const FileBudget budget(limit);
+    const std::uint64_t most =
+        FileBudget::aside(budget.most_nodes(), budget.most_nodes(), budget.most_threads(), limit >> 13);
+    EXPECT_TRUE(budget.room(0, most, limit / 8)) << limit;
+    EXPECT_LT(budget.share(limit / 16, most), 0.5) << limit;
+    EXPECT_FALSE(budget.room(limit - most, most, 1)) << limit;
+    EXPECT_GE(budget.share(limit - most, most), 1) << limit;
+  }
+}
+
+// Without room for what was loaded in its place, addresses are nobody's, not the unloaded one's.
+TEST(ModulesTest, WithoutRoomForgetWhatWasUnloadedAllTheSame) {
+  Modules modules;
+  EXPECT_TRUE(modules.add({100, 200, 100, "first", "aa", false}));
+  EXPECT_FALSE(modules.add({150, 250, 150, "second", "bb", false}, false));
+  std::uint64_t offset;
+  EXPECT_EQ(modules.locate(160, offset), Modules::kNone);
+  EXPECT_EQ(modules.locate(120, offset), Modules::kNone);
+  EXPECT_EQ(modules.size(), 2u);
 }
 
 TEST(ModulesTest, RememberWhatWasUnloaded) {
