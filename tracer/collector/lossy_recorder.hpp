@@ -4,7 +4,7 @@
 // its last record by more than a rate, 5 % at first. Added: the least and the most since the last record are kept in
 // it, so that spikes survive; a node has at least an interval between two records, which grows with the run (1/2000 of
 // it); sampled memory must differ by twice its standard error, sqrt(R B), else the record would follow noise; and the
-// rate rises as the file nears its limit, which bounds it whatever the program does. Cost: O(changed nodes) per look.
+// rate rises as the file nears its limit (pace.hpp). Cost: O(changed nodes) per look.
 #pragma once
 
 #include <algorithm>
@@ -13,30 +13,29 @@
 
 #include "tracer/collector/bytes.hpp"
 #include "tracer/collector/call_tree.hpp"
+#include "tracer/collector/pace.hpp"
 
 namespace heapyard::tracer {
 
 class LossyRecorder {
  public:
   static constexpr std::int64_t kFloor = 1024 * sizeof(void*);  // BFM's page record
-  static constexpr double kFirstRate = 0.05;
-  static constexpr std::uint64_t kShortest = 10'000;  // microseconds
 
   // Looks at every node that changed. `now`: microseconds; `interval`: mean bytes between samples, 0 for exact.
-  void look(CallTree& tree, std::uint64_t now, double interval) {
-    const std::uint64_t least = std::max(kShortest, now / 2000);
+  void look(CallTree& tree, std::uint64_t now, double interval, const Pace& pace = {}) {
+    const std::uint64_t least = pace.shortest(now);
     auto& changed = tree.changed();
     std::size_t kept = 0;
     for (const std::uint32_t index : changed) {
       Node& node = tree[index];
       const std::int64_t most = std::max(node.high, node.recorded);
       const auto reach = static_cast<double>(std::max(node.high - node.recorded, node.recorded - node.low));
-      const double wanted = std::max(rate_ * static_cast<double>(std::max(node.recorded, kFloor)),
-                                     2 * std::sqrt(interval * static_cast<double>(most)));
-      if (most <= kFloor || reach <= wanted) {
+      const auto base = static_cast<double>(std::max(node.recorded, kFloor));
+      const double noise = 2 * std::sqrt(interval * static_cast<double>(most));
+      if (most <= kFloor || reach <= std::max(Pace::kFirstRate * base, noise)) {
         node.changed = false;
-      } else if (node.ever && now < node.recorded_at + least) {
-        changed[kept++] = index;  // too soon: looked at again
+      } else if (reach <= pace.rate() * base || (node.ever && now < node.recorded_at + least)) {
+        changed[kept++] = index;  // too little for now, or too soon: looked at again
       } else {
         record(index, node, now);
         node.changed = false;
@@ -51,13 +50,6 @@ class LossyRecorder {
       if (tree[index].ever && tree[index].bytes != tree[index].recorded) record(index, tree[index], now);
     }
   }
-
-  // `share` of the file's limit that is used: from a half on the rate rises, and at 15/16 records end.
-  void limit(double share) {
-    rate_ = share < 0.5 ? kFirstRate : share < 0.75 ? 0.1 : share < 0.875 ? 0.2 : share < 0.9375 ? 0.5 : 1e9;
-  }
-  double rate() const { return rate_; }
-  bool recording() const { return rate_ < 1; }
 
   Bytes& pending() { return pending_; }
   const Bytes& pending() const { return pending_; }
@@ -79,7 +71,6 @@ class LossyRecorder {
     ++records_;
   }
 
-  double rate_ = kFirstRate;
   Bytes pending_;
   std::uint64_t last_ = 0;
   std::uint64_t records_ = 0;

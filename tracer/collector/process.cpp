@@ -26,8 +26,9 @@ namespace {
 
 constexpr std::uint64_t kPatience = 2'000'000;    // microseconds until what waits is given up
 constexpr std::uint64_t kFlushBytes = 64u << 10;  // of records, before they go to the file
-constexpr std::size_t kUnnumbered = 1u << 14;     // events that wait for their chains
-constexpr std::uint64_t kLong = 1'000'000;        // microseconds of a program whose trace is put on the disk at once
+constexpr std::uint64_t kFewBytes = 512;
+constexpr std::size_t kUnnumbered = 1u << 14;  // events that wait for their chains
+constexpr std::uint64_t kLong = 1'000'000;     // microseconds of a program whose trace is put on the disk at once
 
 std::uint64_t monotonic() {
   timespec now;
@@ -132,7 +133,7 @@ std::string Process::meta() const {
   out << "{\"format\": 1, \"pid\": " << pid() << ", \"parent\": " << tasks_.parent(header.parent)
       << ", \"attached\": " << (header.attached != 0 ? "true" : "false") << ", \"mode\": \"" << name_of(mode_)
       << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << log2_interval_) << ", \"depth\": " << header.depth
-      << ", \"page_record\": " << LossyRecorder::kFloor << ", \"rate\": " << LossyRecorder::kFirstRate
+      << ", \"page_record\": " << LossyRecorder::kFloor << ", \"rate\": " << Pace::kFirstRate
       << ", \"started\": " << began << ", \"program\": " << json_text(header.program)
       << ", \"allocator\": " << json_text(header.allocator) << ", \"command\": "
       << words_of({header.command, std::min<std::size_t>(header.command_bytes, sizeof header.command)})
@@ -644,12 +645,15 @@ void Process::tick() {
     snapshot("step", "sampled at twice the interval from here on", now_, false);
   }
   const double interval = exact() ? 0 : static_cast<double>(std::uint64_t{1} << log2_interval_);
-  recorder_.limit(budget_.share(used(), aside()));
+  pace_.keep(budget_.share(used(), aside()), now_);
   accounts_.propagate();
-  recorder_.look(accounts_.tree, now_, interval);
+  recorder_.look(accounts_.tree, now_, interval, pace_);
   totals(false);
   const std::uint64_t pause = std::max<std::uint64_t>(1'000'000, now_ / 60);
-  if (recorder_.pending().size() > std::min(kFlushBytes, limits_.file_bytes / 16) || now_ > flushed_ + pause) flush();
+  const std::size_t pending = recorder_.pending().size() + totals_.size();
+  const bool spare = pace_.limited() && pending < kFewBytes;  // their chunks would be larger than they
+  if (pending > std::min(kFlushBytes, limits_.file_bytes / 16) || now_ > flushed_ + (spare ? 4 * pause : pause))
+    flush();
   if (accounts_.peak_bytes > peak_bytes_written_ + peak_bytes_written_ / 10 && now_ > peak_written_ + 10 * pause) {
     snapshot("peak", "", microseconds(accounts_.peak_stamp), true);
     peak_bytes_written_ = accounts_.peak_bytes;
@@ -672,12 +676,10 @@ void Process::totals(bool force) {
   const auto differs = [](std::int64_t now, std::int64_t then) {
     return std::abs(now - then) > std::max<std::int64_t>(then / 100, 4096);
   };
-  // The rarer the nearer the file's limit, as other records; beyond it a few, while there is room.
-  const auto rarer =
-      recorder_.recording() ? static_cast<std::uint64_t>(recorder_.rate() / LossyRecorder::kFirstRate) : 125;
-  const std::uint64_t least = std::max<std::uint64_t>(10'000, now_ / 2000) * rarer;
+  // Where no change is recorded for a while, a few of these are.
+  const std::uint64_t least = pace_.recording() ? pace_.shortest(now_) : now_ / 8;
   const bool due =
-      now_ >= totals_recorded_ + least && (recorder_.recording() || room(FileBudget::kChunk)) &&
+      now_ >= totals_recorded_ + least && (pace_.recording() || room(FileBudget::kChunk)) &&
       (differs(accounts_.high, totals_bytes_) || differs(accounts_.low, totals_bytes_) || differs(rss_, rss_recorded_));
   if (!due && !force) return;
   totals_.number(now_ - totals_last_);
@@ -802,7 +804,8 @@ void Process::finish(const char* how) {
   json << "{\"how\": " << json_text(how) << ", \"microseconds\": " << now_ << ", \"mode\": \"" << name_of(mode_)
        << "\", \"interval\": " << (exact() ? 0 : std::uint64_t{1} << log2_interval_)
        << ", \"widest_interval\": " << (widest_interval_ == 0 ? 0 : std::uint64_t{1} << widest_interval_)
-       << ", \"rate\": " << recorder_.rate() << ", \"events\": " << events_ << ", \"records\": " << recorder_.records()
+       << ", \"rate\": " << pace_.coarsest_rate() << ", \"events\": " << events_
+       << ", \"records\": " << recorder_.records()
        << ", \"allocations\": " << static_cast<std::uint64_t>(accounts_.allocations + 0.5)
        << ", \"frees\": " << static_cast<std::uint64_t>(std::max(0.0, accounts_.frees) + 0.5)
        << ", \"peak_bytes\": " << accounts_.peak_bytes << ", \"peak_at\": " << microseconds(accounts_.peak_stamp)

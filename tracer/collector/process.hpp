@@ -16,6 +16,7 @@
 #include "tracer/collector/file_budget.hpp"
 #include "tracer/collector/lossy_recorder.hpp"
 #include "tracer/collector/modules.hpp"
+#include "tracer/collector/pace.hpp"
 #include "tracer/collector/tasks.hpp"
 #include "tracer/collector/trace_file.hpp"
 #include "tracer/session/layout.hpp"
@@ -135,6 +136,7 @@ class Process {
   SampleSet set_;
   Limits limits_;
   FileBudget budget_;
+  Pace pace_;
   int pid_file_ = -1;
   int statm_ = -1;
   std::uint64_t exe_ = 0;  // of /proc/pid/exe: device and inode mixed

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tracer/collector/accounts.hpp"
@@ -378,25 +379,42 @@ TEST(LossyRecorderTest, StaysWithinItsRate) {
       truth += bytes;
     }
     recorder.look(tree, look * 1'000'000, 0);
-    const double allowed =
-        LossyRecorder::kFirstRate * static_cast<double>(std::max(tree[node].recorded, LossyRecorder::kFloor));
+    const double allowed = Pace::kFirstRate * static_cast<double>(std::max(tree[node].recorded, LossyRecorder::kFloor));
     ASSERT_TRUE(truth <= LossyRecorder::kFloor ||
                 std::abs(static_cast<double>(truth - tree[node].recorded)) <= allowed + 1);
   }
   EXPECT_LT(recorder.records(), 2 * 3000u);
 }
 
-TEST(LossyRecorderTest, EndsAtItsLimit) {
-  CallTree tree(100);
-  LossyRecorder recorder;
-  const std::uint32_t node = tree.child(0, 1, 1);
-  recorder.limit(0.95);
-  for (std::uint64_t look = 1; look < 100; ++look) {
-    tree.add(node, 1'000'000);
-    recorder.look(tree, look * 1'000'000, 0);
+// However long a program runs, nothing goes beyond the limit, and in each quarter of the run something is recorded of
+// every node that changes much.
+TEST(LossyRecorderTest, KeepsRoomForALongRun) {
+  for (const std::size_t limit : {30'000u, 100'000u, 10'000'000u}) {
+    for (const std::uint64_t seconds : {60u, 1'000u, 20'000u}) {
+      constexpr std::uint32_t kNodes = 50;
+      CallTree tree(1000);
+      LossyRecorder recorder;
+      Pace pace;
+      std::uint32_t nodes[kNodes];
+      for (std::uint32_t index = 0; index < kNodes; ++index) nodes[index] = tree.child(0, 1, index + 1);
+      std::mt19937 random(static_cast<unsigned>(seconds));
+      const std::uint64_t looks = 20'000, step = seconds * 1'000'000 / looks;
+      std::uint64_t records_then = 0, in_quarter[4] = {};
+      for (std::uint64_t look = 1; look <= looks; ++look) {
+        for (int event = 0; event < 5; ++event) {
+          const std::uint32_t node = nodes[random() % kNodes];
+          tree.add(node, std::max<std::int64_t>(random() % 2'000'000 - std::int64_t{1'000'000}, -tree[node].bytes));
+        }
+        pace.keep(static_cast<double>(recorder.pending().size()) / static_cast<double>(limit), look * step);
+        recorder.look(tree, look * step, 0, pace);
+        in_quarter[(look - 1) * 4 / looks] += recorder.records() - std::exchange(records_then, recorder.records());
+      }
+      EXPECT_LE(recorder.pending().size(), limit) << limit << ", " << seconds << " s";
+      for (const std::uint64_t records : in_quarter) EXPECT_GT(records, 0u) << limit << ", " << seconds << " s";
+      EXPECT_EQ(pace.limited(), recorder.pending().size() >= limit / 2);
+      EXPECT_EQ(pace.coarsest_rate() > Pace::kFirstRate, pace.limited());
+    }
   }
-  EXPECT_EQ(recorder.records(), 0u);
-  EXPECT_FALSE(recorder.recording());
 }
 
 // What the end takes that tells of all there may be leaves room for what is recorded on the way.
