@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from profiled import only, traced
 
+from heapyard.profile.chains import Naming
+from heapyard.profile.symbols import frames_of
 from heapyard.profile.terminal import warnings
 
 # Thousands of chains, hundreds of marks, threads and libraries, and memory that never stays as it was.
@@ -21,7 +23,7 @@ def of_a_thread(): kept.append(bytes(5000))
 for turn in range(4000):
     kept.append([deep(pick.randrange(40), pick.randrange(1000, 300000)) for _ in range(5)])
     if len(kept) > 200: del kept[: pick.randrange(150)]
-    if turn % 10 == 0:
+    if turn % 10 == 5:  # when the nodes are used up
         mark(b"turn %d" % turn)
         thread = threading.Thread(target=of_a_thread); thread.start(); thread.join()
         ctypes.CDLL("./a_library_with_a_name_that_takes_room_%d.so" % (turn // 10)).allocate()
@@ -58,12 +60,12 @@ def test_a_greedy_program(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     if mode == "exact":
         assert len(trace.threads) == limit // 1024 < LIBRARIES and trace.threads[-1].name == "(all others)"
         assert sum(thread.allocations for thread in trace.threads) == trace.end["allocations"]
-    if mode == "exact":
-        assert len(trace.threads) == limit // 1024 < LIBRARIES and trace.threads[-1].name == "(all others)"
-        assert sum(thread.allocations for thread in trace.threads) == trace.end["allocations"]
     for name in ("peak", "end"):  # beyond the nodes there is room for, callers own what they called for
         snapshot = trace.snapshot(name)
         assert snapshot is not None and snapshot.bytes.sum() == snapshot.total > 0
+        naming = Naming(trace, frames_of(trace))
+        outermost = {naming.chain(int(node))[-1].function for node in snapshot.nodes}
+        assert name == "end" or "[all frames, beyond the collector's limit]" in outermost  # of threads
     told = "\n".join(warnings(trace))
     assert f"{lost['marks']:,} marks" in told and "--limit raises it" in told
 

@@ -28,8 +28,9 @@ struct Node {
 class CallTree {
  public:
   static constexpr std::uint32_t kRoot = 0;
+  static constexpr std::uint64_t kBeyond = 3;  // an offset in no module: calls of which not even the first has a node
 
-  // `limit`: nodes at most; beyond it chains end at the last node there is.
+  // `limit`: nodes at most, and one for those; beyond it chains end at the last node there is.
   explicit CallTree(std::size_t limit) : limit_(limit), buckets_(1 << 12, kNone) { nodes_.push_back({0, 0, kRoot}); }
 
   std::uint32_t child(std::uint32_t parent, std::uint32_t module, std::uint64_t offset) {
@@ -38,9 +39,9 @@ class CallTree {
       const Node& node = nodes_[buckets_[at]];
       if (node.parent == parent && node.module == module && node.offset == offset) return buckets_[at];
     }
-    if (nodes_.size() >= limit_) {
+    if (nodes_.size() >= limit_ && offset != kBeyond) {
       ++refused_;
-      return parent;
+      return parent == kRoot ? child(kRoot, 0, kBeyond) : parent;
     }
     buckets_[at] = static_cast<std::uint32_t>(nodes_.size());
     nodes_.push_back({offset, module, parent});

@@ -17,7 +17,7 @@ struct Module {
 
 class Modules {
  public:
-  // Module 0: code of no file; the offset is the address, or says why the frames further out are missing (ChainEnd).
+  // Module 0: code of no file; the offset is the address, or says why frames are missing (ChainEnd, CallTree).
   static constexpr std::uint32_t kNone = 0;
 
   Modules() { all_.push_back({0, 0, 0, "", "", false}); }

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _RUST_CODES = {"$LT$": "<", "$GT$": ">", "$C$": ", ", "$RF$": "&", "$BP$": "*", "$LP$": "(", "$RP$": ")", "$SP$": "@"}
 _AT_ONCE = 4096  # addresses of one call
-# Offsets in module 0 that are no addresses: what stands for the outermost frames where a chain ends before main.
-_MISSING = {1: "[outer frames, beyond --depth]", 2: "[outer frames, no unwind tables]"}
+# Offsets in module 0 that are no addresses: what stands for frames that are not there.
+_MISSING = {1: "[outer frames, beyond --depth]", 2: "[outer frames, no unwind tables]",
+            3: "[all frames, beyond the collector's limit]"}
 _LINE = re.compile(r"^(?:0x[0-9a-f]+: )?(?P<inlined> \(inlined by\) )?(?P<function>.*?) at (?P<file>.*?):(?P<line>\d+)(?::\d+)?$")
 
 

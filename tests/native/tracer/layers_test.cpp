@@ -322,9 +322,18 @@ TEST(CallTreeTest, SumsOfChildrenAreParents) {
 
 TEST(CallTreeTest, RefusesBeyondItsLimit) {
   CallTree tree(10);
-  for (std::uint64_t offset = 0; offset < 100; ++offset) EXPECT_LT(tree.child(0, 1, offset), 10u);
+  for (std::uint64_t offset = 100; offset < 200; ++offset)
+    EXPECT_LT(tree.child(tree.size() > 1 ? 1 : 0, 1, offset), 10u);
   EXPECT_EQ(tree.size(), 10u);
   EXPECT_EQ(tree.refused(), 91u);
+  // A chain is never nobody's: those without a first frame share a node.
+  for (std::uint64_t offset = 200; offset < 300; ++offset) {
+    const std::uint32_t first = tree.child(CallTree::kRoot, 1, offset);
+    EXPECT_EQ(first, 10u);
+    EXPECT_EQ(tree.child(first, 1, offset), first);
+  }
+  EXPECT_EQ(tree[10].offset, CallTree::kBeyond);
+  EXPECT_EQ(tree.size(), 11u);
 }
 
 // The composition at the peak, kept without copying, is that of the moment of the peak.
