@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from profiled import only, traced
 
+from heapyard.model.errors import UsageError
 from heapyard.profile.chains import Naming
+from heapyard.profile.instants import at_instant
 from heapyard.profile.symbols import frames_of
 from heapyard.profile.terminal import warnings
 
@@ -66,6 +68,9 @@ def test_a_greedy_program(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
         naming = Naming(trace, frames_of(trace))
         outermost = {naming.chain(int(node))[-1].function for node in snapshot.nodes}
         assert name == "end" or "[all frames, beyond the collector's limit]" in outermost  # of threads
+    with pytest.raises(UsageError, match="its marks are: turn 5, .*[.]{3}$") as error:
+        at_instant(trace, "mark:turn 3995")
+    assert error.value.remedy == f"{lost['marks']:,} others found no room in the file; --limit raises it."
     told = "\n".join(warnings(trace))
     assert f"{lost['marks']:,} marks" in told and "--limit raises it" in told
 

@@ -24,8 +24,10 @@ def at_instant(trace: Trace, when: str) -> Snapshot:
     if when.startswith("mark:"):
         marks = {s.name: s for s in trace.snapshots if s.kind == "mark"}
         if when[5:] not in marks:
-            known = ", ".join(marks) or "none"
-            raise UsageError(f"there is no mark '{when[5:]}' in this trace; its marks are: {known}")
+            known = ", ".join([*list(marks)[:20], *(["..."] if len(marks) > 20 else [])]) or "none"
+            left_out = trace.end.get("lost", {}).get("marks", 0)
+            raise UsageError(f"there is no mark '{when[5:]}' in this trace; its marks are: {known}",
+                             remedy=f"{left_out:,} others found no room in the file; --limit raises it." if left_out else None)
         return marks[when[5:]]
     return composed(trace, parse_duration(when))
 
