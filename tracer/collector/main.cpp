@@ -41,6 +41,7 @@
 
 namespace {
 
+using heapyard::tracer::FileBudget;
 using heapyard::tracer::kProgramPath;
 using heapyard::tracer::Limits;
 using heapyard::tracer::Process;
@@ -261,7 +262,7 @@ int main(int count, char** arguments) {
     }
   }
   const char* token = std::getenv("HEAPYARD_TOKEN");
-  if (token == nullptr || socket_path.empty() || folder.empty() || limits.file_bytes < 1u << 16) {
+  if (token == nullptr || socket_path.empty() || folder.empty() || limits.file_bytes < FileBudget::kSmallest) {
     std::fprintf(stderr,
                  "collector: needs HEAPYARD_TOKEN, --socket PATH and --folder FOLDER; --limit is at least 65536\n");
     return 2;

@@ -705,7 +705,7 @@ std::uint64_t Process::aside() const {
   return FileBudget::aside(accounts_.tree.size(), accounts_.chains.size(), accounts_.threads.size(), file_->chunks());
 }
 
-bool Process::snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak, bool aside) {
+bool Process::snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak, bool provided) {
   flush();  // nodes first
   Bytes out;
   out.text(kind);
@@ -723,7 +723,7 @@ bool Process::snapshot(const char* kind, const std::string& name, std::uint64_t 
     out.number(static_cast<std::uint64_t>(std::sqrt(std::max(0.0, variance)) + 0.5));
   }
   // Of what is on the way they may have a part, for they are large, and a program may ask for any number of marks.
-  const bool whole = aside || (room(out.size()) && compositions_ + out.size() <= limits_.file_bytes / 4);
+  const bool whole = provided || (room(out.size()) && compositions_ + out.size() <= limits_.file_bytes / 4);
   if (!whole && std::strcmp(kind, "step") != 0) return false;
   // That something else is recorded from here on is said in any case.
   const std::uint64_t before = file_->bytes();

@@ -118,8 +118,8 @@ class Process {
   void thread(RingAccount& ring, std::uint64_t owner);
   void take_rings_of_the_dead();
   void calibrate();
-  // False: the file has no room for it. `aside`: it has, for it was put aside.
-  bool snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak, bool aside = false);
+  // False: the file has no room for it. `provided`: it has, for that was put aside.
+  bool snapshot(const char* kind, const std::string& name, std::uint64_t at, bool peak, bool provided = false);
   void totals(bool force);
   void flush();
   std::uint64_t used() const;  // bytes of the file, with what has not been written yet as it is

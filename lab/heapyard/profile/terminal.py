@@ -169,8 +169,10 @@ def _row(chain: ChainMemory, snapshot: Snapshot, inner: Frame, callers: str, sam
     error = f" ± {format_bytes(chain.error)}" if sampled and chain.error >= 1 else ""
     text = Text(f"{format_bytes(chain.bytes):>9} {_share(chain.bytes, snapshot.total):>5}  ")
     text.append(short(inner.function, width - 20 - len(inner.place)), style="bold")
-    text.append(f" {inner.place}", style="dim")
-    text.append("\n" + " " * 17 + callers, style="dim")
+    if inner.place:
+        text.append(f" {inner.place}", style="dim")
+    if callers:
+        text.append("\n" + " " * 17 + callers, style="dim")
     text.append("\n" + " " * 17 + f"{blocks}{error}", style="dim")
     return text
 

@@ -395,8 +395,8 @@ TEST(LossyRecorderTest, StaysWithinItsRate) {
   EXPECT_LT(recorder.records(), 2 * 3000u);
 }
 
-// However long a program runs, nothing goes beyond the limit, and in each quarter of the run something is recorded of
-// every node that changes much.
+// However long a program runs, nothing goes beyond the limit, and in each quarter of the run something is
+// recorded.
 TEST(LossyRecorderTest, KeepsRoomForALongRun) {
   for (const std::size_t limit : {30'000u, 100'000u, 10'000'000u}) {
     for (const std::uint64_t seconds : {60u, 1'000u, 20'000u}) {
