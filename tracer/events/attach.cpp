@@ -1,7 +1,25 @@
-// What a debugger calls in a process that runs already, once it has loaded this library.
+// What the injector has a process call that runs already, once it has loaded this library (tracer/injector).
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+
 #include "tracer/events/recording.hpp"
+
+namespace {
+
+std::atomic<pid_t> attaching{0};  // the process, while a thread of it is within; a child forked meanwhile is another
+
+}  // namespace
 
 // 0: it is traced from now on; 1: it is traced already; 2: there is no collector at the place of `wish`.
 extern "C" __attribute__((visibility("default"))) int heapyard_trace_attach(const char* wish) {
-  return static_cast<int>(heapyard::tracer::attach(wish));
+  using heapyard::tracer::AttachResult;
+  if (attaching.exchange(getpid()) == getpid()) return static_cast<int>(AttachResult::kTracedAlready);
+  int before;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // the thread is in the middle of something else
+  const AttachResult result = heapyard::tracer::attach(wish);
+  pthread_setcancelstate(before, nullptr);
+  attaching.store(0);
+  return static_cast<int>(result);
 }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,11 +12,11 @@ from pathlib import Path
 
 from ..catalog.elf import exported
 from ..execute.collector import Collector, Plan
+from ..model import places
 from ..model.errors import HeapyardError, SetupError, UsageError
 from .tracing import Traced
 
-_PATIENCE = 120  # seconds for gdb to read the symbols of a large program
-_TRIES = 20
+_PATIENCE = 60  # seconds for the injector, which gives up by itself sooner
 _TICK = 0.5
 
 
@@ -62,8 +60,6 @@ def check(pid: int) -> str:
     here = Path(f"/proc/{pid}")
     if not here.exists():
         raise UsageError(f"there is no process {pid}")
-    if shutil.which("gdb") is None:
-        raise SetupError("--attach works through gdb, which is not installed", remedy="apt-get install gdb")
     try:
         program = str((here / "exe").readlink())
         with (here / "exe").open("rb") as file:
@@ -92,10 +88,6 @@ def observable_heap(pid: int) -> Path | None:
     return next(map(Path, _libraries_with(pid, "heapyard_observe_pages")), None)
 
 
-def _is_libc(path: str) -> bool:
-    return Path(path).name.startswith("libc.so")
-
-
 def _libraries_with(pid: int, symbol: str) -> list[str]:
     found = []
     for path in _mapped(pid):
@@ -114,52 +106,59 @@ def _mapped(pid: int) -> list[str]:
 
 
 def _load(pid: int, program: str, collector: Collector) -> None:
-    """Has gdb load the library into the process and name the collector to it."""
-    script = Path(__file__).with_name("attach_gdb.py")
-    env = {
-        **os.environ, "HEAPYARD_PID": str(pid), "HEAPYARD_LIBRARY": str(collector.library), "HEAPYARD_WISH": collector.wish,
-        "HEAPYARD_WITH_MALLOC": "\n".join(path for path in _libraries_with(pid, "malloc") if not _is_libc(path)),
-    }
-    answer: dict[str, object] = {}
-    for _ in range(_TRIES):
-        answer = _ask_gdb(["gdb", "-nx", "-batch", "-x", str(script)], env)
-        if answer.get("error") != "busy":
-            break
-        time.sleep(0.05)
+    """Has the process load the library and name the collector to it (tracer/injector)."""
+    answer = inject(pid, collector.library, "heapyard_trace_attach", collector.wish)
     who = f"process {pid} ({Path(program).name})"
-    text = str(answer.get("text", ""))
-    if answer.get("error") == "attach":
-        remedy = "Only one debugger or tracer can hold a process."
-        if "not permitted" in text:
-            remedy = "Attach as root, or allow it: sysctl kernel.yama.ptrace_scope=0; in a container: --cap-add SYS_PTRACE."
-        raise HeapyardError(f"{who}: the system does not permit attaching: {text}", remedy=remedy)
-    if answer.get("error") == "busy":
-        raise HeapyardError(f"{who}: {text}, at {_TRIES} looks", remedy="Try again.")
-    if "error" in answer:
-        raise HeapyardError(f"{who}: gdb could not load the tracer: {text}")
-    if answer.get("result") == 1:
-        raise UsageError(f"{who} is being traced already")
-    if answer.get("result") != 0:
-        raise HeapyardError(f"{who} did not find the collector")
+    text = answer["text"]
+    match answer["ending"]:
+        case "called" if answer["result"] == "1":
+            raise UsageError(f"{who} is being traced already")
+        case "called" if answer["result"] != "0":
+            raise HeapyardError(f"{who} did not find the collector")
+        case "called":
+            return
+        case "not-permitted" if "holds it" in text:
+            raise HeapyardError(f"{who}: {text}", remedy="Only one debugger or tracer can hold a process: end that one.")
+        case "not-permitted":
+            raise HeapyardError(
+                f"{who}: the system does not permit attaching: {text}",
+                remedy="Attach as root, or allow it: sysctl kernel.yama.ptrace_scope=0; in a container: --cap-add SYS_PTRACE.",
+            )
+        case "refused":
+            raise HeapyardError(f"{who} was left untouched: {text}")
+        case "busy":
+            raise HeapyardError(f"{who} was left untouched: {text}, at {answer['looks']} looks", remedy="Try again.")
+        case "gone":
+            raise HeapyardError(f"{who}: {text}")
+        case "not-loaded":
+            raise HeapyardError(f"{who} could not load the tracer: {text}")
+        case _:
+            raise HeapyardError(f"{who}: {text}")
 
 
-def _ask_gdb(words: list[str], env: dict[str, str]) -> dict[str, object]:
-    gdb = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           text=True, start_new_session=True)
-    try:
-        out, errors = gdb.communicate(timeout=_PATIENCE)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt) as reason:
-        gdb.send_signal(2)  # it puts the process back as it was
+def inject(pid: int, library: Path, entry: str, argument: str) -> dict[str, str]:
+    """Has a thread of the process load `library` and call `int entry(const char* argument)` of it.
+
+    Returns what the injector tells: "ending", "result", "text", "thread", "looks", "stopped-ns", "longest-look-ns",
+    "mended" (tracer/injector/injection.hpp). Errors: SetupError if it is not built, HeapyardError if it does not answer.
+    """
+    binary = places.native("injector")
+    if not binary.exists():
+        raise SetupError(f"the native part {binary} is missing", remedy="Start again with ./heapyard, which builds it.")
+    words = [str(binary), "--pid", str(pid), "--library", str(library), "--entry", entry, "--argument", argument]
+    # In a session of its own: Ctrl-C must not end it half-way, though the process would go on even then.
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as injector:
         try:
-            gdb.communicate(timeout=10)
+            out, errors = injector.communicate(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
-            gdb.kill()
-            gdb.communicate()
-        if isinstance(reason, KeyboardInterrupt):
+            injector.kill()
+            raise HeapyardError(f"process {pid}: no answer within {_PATIENCE} s") from None
+        except KeyboardInterrupt:
+            injector.communicate()
             raise
-        return {"error": "gdb", "text": f"no answer within {_PATIENCE} s"}
-    for line in out.splitlines():
-        if line.startswith("HEAPYARD "):
-            found: dict[str, object] = json.loads(line.removeprefix("HEAPYARD "))
-            return found
-    return {"error": "gdb", "text": (errors.strip().splitlines() or ["it said nothing"])[-1]}
+    answer = dict(line.split(" ", 1) for line in out.splitlines() if " " in line)
+    if "ending" not in answer:
+        last = (errors.strip().splitlines() or [f"it ended with {injector.returncode}"])[-1]
+        raise HeapyardError(f"process {pid}: the injector could not attach: {last}")
+    return answer

@@ -1,0 +1,162 @@
+#include "tracer/injector/looking.hpp"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tracer/injector/interrupted_call.hpp"
+#include "tracer/injector/status_field.hpp"
+#include "tracer/injector/thread_sight.hpp"
+#include "tracer/injector/whereabouts.hpp"
+
+namespace heapyard::injector {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 5s;          // for a safe place
+constexpr auto kUntilStopped = 200ms;   // of a thread that was interrupted
+constexpr auto kUntilItWaitsAnew = 2s;  // of one whose wait has a time limit
+constexpr auto kPause = 5ms;            // between rounds
+constexpr std::size_t kMostLooks = 64;  // in a round
+
+// One injector per process at a time. The name goes when its owner does, however that ends.
+bool is_the_only_one(pid_t pid) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const int length = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "heapyard-injector-%d", pid);
+  const int lock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+  return lock < 0 || bind(lock, reinterpret_cast<sockaddr*>(&name), bytes) == 0 || errno != EADDRINUSE;
+}
+
+void block_signals() {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU}) sigaddset(&held, signal);
+  sigprocmask(SIG_BLOCK, &held, nullptr);
+}
+
+class Looking {
+ public:
+  explicit Looking(const Request& request) : request_(request), process_(request.pid) {}
+
+  Answer result() {
+    if (std::string why = process_.why_not(); !why.empty()) return {.ending = Ending::kRefused, .text = why};
+    const auto until = Clock::now() + kPatience;
+    do {
+      const std::vector<ThreadSight> threads = suited_threads(request_.pid);
+      for (std::size_t i = 0; i < std::min(threads.size(), kMostLooks); ++i)
+        if (look(threads[i])) return answer_;
+      std::this_thread::sleep_for(kPause);
+      let_late_ones_go();
+    } while (Clock::now() < until);
+    if (answer_.text.empty()) answer_.text = why_none();
+    return answer_;
+  }
+
+ private:
+  // True: the answer is there.
+  bool look(const ThreadSight& before) {
+    if (std::any_of(late_.begin(), late_.end(), [&](const Tracee& each) { return each.thread() == before.thread; }))
+      return false;
+    if (before.suited() == Suited::kWaitsLimited) wait_for_new_call(before);
+    if (sight_of(request_.pid, before.thread).suited() == Suited::kNot) return false;
+    auto seized = Tracee::seize(before.thread);
+    if (!seized) return errno != ESRCH && not_permitted(errno);
+    Tracee tracee = *seized;
+    ++answer_.looks;
+    if (!tracee.interrupt()) return false;
+    const auto asked = Clock::now();
+    Stop stop = tracee.wait(asked + kUntilStopped);
+    while (stop == Stop::kSignal && tracee.go_on(tracee.signal())) stop = tracee.wait(asked + kUntilStopped);
+    if (stop == Stop::kLate) late_.push_back(tracee);
+    if (stop == Stop::kGroup) tracee.let_go();
+    if (stop != Stop::kAsked) return false;
+    const auto stopped = Clock::now();
+    user_regs_struct registers;
+    if (!natural_registers(tracee, registers)) return false;
+    const Whereabouts found = whereabouts(process_, tracee, registers);
+    if (found.fit) {
+      call_in(process_, tracee, registers, request_, answer_);
+      answer_.stopped = (Clock::now() - stopped).count();
+      return true;
+    }
+    tracee.let_go();
+    answer_.longest_look = std::max<std::int64_t>(answer_.longest_look, (Clock::now() - stopped).count());
+    answer_.text = found.why;
+    if (found.final) answer_.ending = Ending::kRefused;
+    return found.final;
+  }
+
+  // As they would be had nobody stopped the thread. False: it is gone.
+  bool natural_registers(const Tracee& tracee, user_regs_struct& registers) {
+    if (!tracee.registers(registers)) return false;
+    if (!failed_by_stop(registers) || signal_is_pending(request_.pid, tracee.thread())) return true;
+    unsigned char code[kBytesOfSyscall];
+    if (!process_.memory.read(registers.rip - sizeof code, code) || code[0] != 0x0f || code[1] != 0x05) return true;
+    registers = calling_again(registers);
+    return tracee.set_registers(registers);
+  }
+
+  // A time limit begins anew after a stop: least is lost just after the thread has begun to wait.
+  void wait_for_new_call(const ThreadSight& before) {
+    const auto until = Clock::now() + kUntilItWaitsAnew;
+    while (Clock::now() < until && sight_of(request_.pid, before.thread).switches == before.switches)
+      std::this_thread::sleep_for(200us);
+  }
+
+  // Those that did not stop in time, once they do.
+  void let_late_ones_go() {
+    std::erase_if(late_, [&](Tracee& each) {
+      const Stop stop = each.wait(Clock::now());
+      if (stop == Stop::kLate) return false;
+      user_regs_struct registers;
+      if (stop == Stop::kSignal) return !each.go_on(each.signal());
+      natural_registers(each, registers);
+      each.let_go();
+      return true;
+    });
+  }
+
+  bool not_permitted(int error) {
+    answer_.ending = Ending::kNotPermitted;
+    answer_.text = std::strerror(error);
+    if (const auto tracer = status_field(request_.pid, request_.pid, "TracerPid:"); tracer && tracer != 0u)
+      answer_.text = "process " + std::to_string(*tracer) + " holds it";
+    return true;
+  }
+
+  std::string why_none() const {
+    const std::vector<pid_t> threads = threads_of(request_.pid);
+    if (threads.empty()) return "it has ended";
+    const char state = sight_of(request_.pid, request_.pid).state;
+    if (state == 'T') return "it is stopped; continue it first (kill -CONT)";
+    if (state == 't') return "a debugger has stopped it";
+    if (state == 'Z' && threads.size() == 1) return "it has ended";
+    return "every thread is in a system call that may not be interrupted";
+  }
+
+  const Request& request_;
+  TargetProcess process_;
+  Answer answer_;
+  std::vector<Tracee> late_;
+};
+
+}  // namespace
+
+Answer inject(const Request& request) {
+  block_signals();
+  if (!is_the_only_one(request.pid)) return {.ending = Ending::kBusy, .text = "another heapyard is attaching to it just now"};
+  return Looking(request).result();
+}
+
+}  // namespace heapyard::injector

@@ -1,0 +1,39 @@
+// What must be known of a process before one of its threads is stopped, so that the stop is short.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracer/injector/call_chain.hpp"
+#include "tracer/injector/extended_state.hpp"
+#include "tracer/injector/loaded_object.hpp"
+#include "tracer/injector/process_memory.hpp"
+#include "tracer/injector/unsafe_places.hpp"
+
+namespace heapyard::injector {
+
+struct TargetProcess {
+  // Reads maps, symbols and unwind tables; stops nothing. O(mappings and symbols).
+  explicit TargetProcess(pid_t pid);
+
+  // Why nothing can be loaded into it, or empty.
+  std::string why_not() const;
+
+  pid_t pid;
+  ProcessMemory memory;
+  std::vector<Range> slack;  // where a stub may lie
+  std::uint64_t dlopen = 0, dlsym = 0, dlerror = 0, errno_location = 0;
+  ExtendedState extended = ExtendedState::of_this_machine();
+  Unwinder unwinder;
+
+  const UnsafePlaces& unsafe() const { return *unsafe_; }
+
+ private:
+  std::optional<UnsafePlaces> unsafe_;
+};
+
+}  // namespace heapyard::injector
