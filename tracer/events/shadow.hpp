@@ -56,12 +56,10 @@ class Shadow {
     return region->words() + place;
   }
 
-  // All words are 0 again. O(regions there may be). While nobody uses them.
+  // All words are 0 again. O(regions there are). While nobody uses them.
   void clear() {
-    for (std::size_t index = 0; index < kRegions; ++index) {
-      if (Region* region = regions_[index].load(std::memory_order_relaxed))
-        madvise(region, region_bytes(), MADV_DONTNEED);
-    }
+    for (Region* region = newest_.load(std::memory_order_acquire); region != nullptr; region = region->older)
+      madvise(region->has, forgettable_bytes(), MADV_DONTNEED);
   }
 
  private:
@@ -70,9 +68,10 @@ class Shadow {
   static constexpr std::size_t kRegions = std::size_t{1} << (47 - kRegionShift);
   static constexpr std::size_t kPiece = 8 * kPage / sizeof(std::uint64_t);
 
-  // Its words lie behind it.
+  // Its words lie behind it. What links the regions is on a page of its own, which neither clear() nor a fork wipes.
   struct alignas(kPage) Region {
-    bool has[kPage];
+    Region* older;
+    alignas(kPage) bool has[kPage];
     std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   };
   static_assert((kRegion >> kLeastLog2) / kPiece + 1 <= kPage);
@@ -80,6 +79,7 @@ class Shadow {
   std::size_t region_bytes() const {
     return sizeof(Region) + ((kRegion >> log2_step_) + kPiece) * 8;  // with steps that begin behind the region
   }
+  std::size_t forgettable_bytes() const { return region_bytes() - offsetof(Region, has); }
   [[gnu::always_inline]] std::size_t place_of(std::uintptr_t address, std::uintptr_t up) const {
     return ((address & (kRegion - 1)) + up) >> log2_step_;
   }
@@ -90,11 +90,17 @@ class Shadow {
   Region* put_region(std::atomic<Region*>& entry) {
     void* memory = map(region_bytes());
     if (memory == nullptr) memory = std::exchange(spare_, nullptr);  // what the program got last is worth it
-    if (memory == nullptr || madvise(memory, region_bytes(), MADV_WIPEONFORK) != 0) return nullptr;
+    auto* region = static_cast<Region*>(memory);
+    if (region == nullptr || madvise(region->has, forgettable_bytes(), MADV_WIPEONFORK) != 0) return nullptr;
     Region* other = nullptr;
-    if (entry.compare_exchange_strong(other, static_cast<Region*>(memory))) return static_cast<Region*>(memory);
-    munmap(memory, region_bytes());
-    return other;
+    if (!entry.compare_exchange_strong(other, region)) {
+      munmap(region, region_bytes());
+      return other;
+    }
+    region->older = newest_.load(std::memory_order_relaxed);
+    while (!newest_.compare_exchange_weak(region->older, region, std::memory_order_release)) {
+    }
+    return region;
   }
   static void* map(std::size_t bytes) {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -102,6 +108,7 @@ class Shadow {
   }
 
   std::atomic<Region*>* regions_ = nullptr;
+  std::atomic<Region*> newest_{nullptr};
   unsigned log2_step_ = 0;
   Region* spare_ = nullptr;  // for when there is no address space left
 };

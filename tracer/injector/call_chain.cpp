@@ -17,8 +17,8 @@ const Dwfl_Callbacks kFiles{dwfl_linux_proc_find_elf, no_debug_information, dwfl
 }  // namespace
 
 struct Unwinder::State {
-  explicit State(pid_t pid) : memory(pid) {}
-  ProcessMemory memory;
+  explicit State(const ProcessMemory& of_process) : memory(of_process) {}
+  const ProcessMemory& memory;
   Dwfl* dwfl = nullptr;
   bool ready = false;
   const user_regs_struct* registers = nullptr;
@@ -47,7 +47,7 @@ struct Unwinder::State {
   }
 };
 
-Unwinder::Unwinder(pid_t pid) : state_(std::make_unique<State>(pid)) {
+Unwinder::Unwinder(pid_t pid, const ProcessMemory& memory) : state_(std::make_unique<State>(memory)) {
   static constexpr Dwfl_Thread_Callbacks kThreads{State::next_thread,     State::get_thread, State::read_word,
                                                   State::first_registers, nullptr,           nullptr};
   state_->dwfl = dwfl_begin(&kFiles);

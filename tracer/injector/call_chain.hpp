@@ -22,8 +22,8 @@ struct CallChain {
 
 class Unwinder {
  public:
-  // Reads which objects the process has loaded; what it loads later is not known.
-  explicit Unwinder(pid_t pid);
+  // Reads which objects the process has loaded; what it loads later is not known. `memory` outlives this.
+  Unwinder(pid_t pid, const ProcessMemory& memory);
   ~Unwinder();
   Unwinder(const Unwinder&) = delete;
   Unwinder& operator=(const Unwinder&) = delete;

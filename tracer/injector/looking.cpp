@@ -50,16 +50,23 @@ class Looking {
   explicit Looking(const Request& request) : request_(request), process_(request.pid) {}
 
   Answer result() {
-    if (std::string why = process_.why_not(); !why.empty()) return {.ending = Ending::kRefused, .text = why};
+    if (process_.memory.error() == ENOENT || process_.memory.error() == ESRCH) return gone();
+    if (process_.memory.error() != 0) return not_permitted(process_.memory.error());
+    if (std::string why = process_.why_not(); !why.empty())
+      return process_.is_still_it() ? Answer{.ending = Ending::kRefused, .text = why} : gone();
     const auto until = Clock::now() + kPatience;
     do {
       const std::vector<ThreadSight> threads = suited_threads(request_.pid);
+      if (!process_.is_still_it()) return gone();
+      if (sight_of(request_.pid, request_.pid).state == 'T')
+        return {.ending = Ending::kRefused, .text = "it is stopped; continue it first (kill -CONT)"};
       for (std::size_t i = 0; i < std::min(threads.size(), kMostLooks); ++i)
         if (look(threads[i])) return answer_;
       std::this_thread::sleep_for(kPause);
       let_late_ones_go();
     } while (Clock::now() < until);
-    if (answer_.text.empty()) answer_.text = why_none();
+    if (answer_.looks == 0 && seize_error_ != 0) return not_permitted(seize_error_);
+    if (answer_.text.empty()) answer_.text = "every thread is in a system call that may not be interrupted";
     return answer_;
   }
 
@@ -71,7 +78,7 @@ class Looking {
     if (before.suited() == Suited::kWaitsLimited) wait_for_new_call(before);
     if (sight_of(request_.pid, before.thread).suited() == Suited::kNot) return false;
     auto seized = Tracee::seize(before.thread);
-    if (!seized) return errno != ESRCH && not_permitted(errno);
+    if (!seized) return cannot_seize(before.thread, errno);
     Tracee tracee = *seized;
     ++answer_.looks;
     if (!tracee.interrupt()) return false;
@@ -82,6 +89,10 @@ class Looking {
     if (stop == Stop::kGroup) tracee.let_go();
     if (stop != Stop::kAsked) return false;
     const auto stopped = Clock::now();
+    if (!process_.is_still_it()) {
+      tracee.let_go();
+      return answer_ = gone(), true;
+    }
     user_regs_struct registers;
     if (!natural_registers(tracee, registers)) return false;
     const Whereabouts found = whereabouts(process_, tracee, registers);
@@ -127,28 +138,26 @@ class Looking {
     });
   }
 
-  bool not_permitted(int error) {
-    answer_.ending = Ending::kNotPermitted;
-    answer_.text = std::strerror(error);
-    if (const auto tracer = status_field(request_.pid, request_.pid, "TracerPid:"); tracer && tracer != 0u)
-      answer_.text = "process " + std::to_string(*tracer) + " holds it";
-    return true;
+  // A thread that is ending cannot be held, either, and the next one may. True: no other one can be.
+  bool cannot_seize(pid_t thread, int error) {
+    if (error == ESRCH) return false;
+    seize_error_ = error;
+    if (const auto tracer = status_field(request_.pid, thread, "TracerPid:"); tracer && tracer != 0u) {
+      answer_ = {.ending = Ending::kNotPermitted, .text = "process " + std::to_string(*tracer) + " holds it"};
+      return true;
+    }
+    return false;
   }
 
-  std::string why_none() const {
-    const std::vector<pid_t> threads = threads_of(request_.pid);
-    if (threads.empty()) return "it has ended";
-    const char state = sight_of(request_.pid, request_.pid).state;
-    if (state == 'T') return "it is stopped; continue it first (kill -CONT)";
-    if (state == 't') return "a debugger has stopped it";
-    if (state == 'Z' && threads.size() == 1) return "it has ended";
-    return "every thread is in a system call that may not be interrupted";
-  }
+  static Answer not_permitted(int error) { return {.ending = Ending::kNotPermitted, .text = std::strerror(error)}; }
+
+  static Answer gone() { return {.ending = Ending::kGone, .text = "it has ended, or runs another program now"}; }
 
   const Request& request_;
   TargetProcess process_;
   Answer answer_;
   std::vector<Tracee> late_;
+  int seize_error_ = 0;
 };
 
 }  // namespace

@@ -1,25 +1,38 @@
 // The memory of another process, read and written. Every function says whether all bytes were done.
+//
+// Through /proc/PID/mem, which stays with the memory that the process had when it was opened: once the process runs
+// another program, everything fails, and nothing of the new program can be hit.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <type_traits>
 
 namespace heapyard::injector {
 
 class ProcessMemory {
  public:
-  explicit ProcessMemory(pid_t pid) : pid_(pid) {}
+  explicit ProcessMemory(pid_t pid)
+      : file_(open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC)), error_(file_ < 0 ? errno : 0) {}
+  ~ProcessMemory() {
+    if (file_ >= 0) close(file_);
+  }
+  ProcessMemory(const ProcessMemory&) = delete;
+  ProcessMemory& operator=(const ProcessMemory&) = delete;
+
+  int error() const { return error_; }  // why it cannot be opened, or 0
 
   bool read(std::uint64_t address, void* to, std::size_t bytes) const {
-    const iovec here{to, bytes}, there{reinterpret_cast<void*>(address), bytes};
-    return process_vm_readv(pid_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+    return pread(file_, to, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
   }
   template <class Value>
   bool read(std::uint64_t address, Value& to) const {
@@ -29,8 +42,7 @@ class ProcessMemory {
 
   // Of what the process may write itself.
   bool write(std::uint64_t address, const void* from, std::size_t bytes) const {
-    const iovec here{const_cast<void*>(from), bytes}, there{reinterpret_cast<void*>(address), bytes};
-    return process_vm_writev(pid_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+    return pwrite(file_, from, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
   }
 
   // Of what it may not: text, which it gets a page of its own for. `thread` is stopped; bytes: a multiple of 8.
@@ -44,7 +56,7 @@ class ProcessMemory {
   }
 
  private:
-  pid_t pid_;
+  const int file_, error_;
 };
 
 }  // namespace heapyard::injector

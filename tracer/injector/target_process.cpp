@@ -1,11 +1,24 @@
 #include "tracer/injector/target_process.hpp"
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace heapyard::injector {
 
-TargetProcess::TargetProcess(pid_t pid_of_it) : pid(pid_of_it), memory(pid_of_it), unwinder(pid_of_it) {
+namespace {
+
+std::string start_of(pid_t pid) {
+  std::ifstream auxiliary("/proc/" + std::to_string(pid) + "/auxv", std::ios::binary);
+  return {std::istreambuf_iterator<char>(auxiliary), {}};
+}
+
+}  // namespace
+
+TargetProcess::TargetProcess(pid_t pid_of_it)
+    : pid(pid_of_it), memory(pid_of_it), unwinder(pid_of_it, memory), start_(start_of(pid_of_it)) {
   const std::vector<Mapping> mappings = mappings_of(pid);
+  if (!mappings.empty()) known_address_ = mappings.front().begin;
   const std::vector<LoadedObject> objects = loaded_objects(memory, mappings);
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error).string();
@@ -24,6 +37,12 @@ TargetProcess::TargetProcess(pid_t pid_of_it) : pid(pid_of_it), memory(pid_of_it
     dlopen = address("dlopen"), dlsym = address("dlsym"), dlerror = address("dlerror");
     errno_location = address("__errno_location");
   }
+}
+
+// A child of vfork has its parent's memory until it execs: so its start is looked at beside its memory.
+bool TargetProcess::is_still_it() const {
+  unsigned char byte;
+  return memory.read(known_address_, byte) && start_of(pid) == start_;
 }
 
 std::string TargetProcess::why_not() const {

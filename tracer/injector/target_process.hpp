@@ -22,6 +22,8 @@ struct TargetProcess {
 
   // Why nothing can be loaded into it, or empty.
   std::string why_not() const;
+  // Whether it still runs the program that all this is known of. O(1).
+  bool is_still_it() const;
 
   pid_t pid;
   ProcessMemory memory;
@@ -34,6 +36,8 @@ struct TargetProcess {
 
  private:
   std::optional<UnsafePlaces> unsafe_;
+  const std::string start_;  // what the kernel told the program of itself
+  std::uint64_t known_address_ = 0;
 };
 
 }  // namespace heapyard::injector
