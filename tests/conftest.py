@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import pytest
 from heapyard.model import places
 
 os.environ["TERM"] = "xterm-256color"  # what tests say of colour must not hang on the terminal they are started from
+# What a test sends a process must reach it, also where the tests run under nohup or in the background.
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 # The last one is what set-up fetches where the distribution has none (setup/browser.sh).

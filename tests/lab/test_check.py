@@ -15,7 +15,8 @@ import pytest
 from heapyard.catalog.own_heaps import own_heaps
 from heapyard.cli.check import _run
 from heapyard.execute import check_cases
-from heapyard.execute.check_cases import all_cases, chosen_cases, run_case
+from heapyard.execute.check_cases import PROGRAM, all_cases, chosen_cases, run_case
+from heapyard.execute.loop_signals import stop_on_signals
 from heapyard.model import places
 from heapyard.model.allocator import Allocator
 from heapyard.model.check import CheckCase, Found, ReportCard
@@ -148,6 +149,42 @@ def test_a_signal_keeps_what_was_found_and_leaves_no_process(number: signal.Sign
     assert not Path(f"/proc/{child}").exists()
 
 
+# The first words are carried out in the process that runs the command line after them.
+PATCHED = """
+import os, signal, sys, time
+from heapyard.cli import check, main
+number, name = int(sys.argv.pop(1)), sys.argv.pop(1)
+old = getattr(check, name)
+def new(*given):
+    os.kill(os.getpid(), number)
+    time.sleep(0.1)
+    return old(*given)
+setattr(check, name, new)
+main.run()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("moment", ["_allocators", "_print"])
+def test_a_signal_before_the_first_case_or_after_the_last_one(number: signal.Signals, moment: str) -> None:
+    words = [sys.executable, "-c", PATCHED, str(int(number)), moment, "check", "glibc", "--only", "errno-kept"]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 130, ended
+    assert "Traceback" not in ended.stderr
+    if moment == "_print":
+        assert "conformance 1/1" in ended.stdout
+
+
+def test_under_nohup_a_closed_terminal_ends_nothing() -> None:
+    words = [sys.executable, "-m", "heapyard", "check", "glibc", "--only", "errno-kept", "--only", "longest-call", "--quick"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    running_case(process, "longest-call")
+    process.send_signal(signal.SIGHUP)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and "interrupted" not in out
+
+
 def running_case(process: subprocess.Popen[str], name: str) -> int:
     """The process of the case that the check is at, once it is this one."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -155,7 +192,9 @@ def running_case(process: subprocess.Popen[str], name: str) -> int:
     while time.monotonic() < until:
         for child in children.read_text().split():
             try:
-                if name in Path(f"/proc/{child}/cmdline").read_text():
+                # Before a child execs, its command line is that of the check, which names the case as well.
+                is_case = Path(os.readlink(f"/proc/{child}/exe")).name == PROGRAM
+                if is_case and name in Path(f"/proc/{child}/cmdline").read_text():
                     return int(child)
             except OSError:
                 pass
@@ -174,8 +213,9 @@ def test_a_signal_that_arrives_where_python_drops_exceptions_ends_the_check(monk
         return run_case(*given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(check_cases, "run_case", run)
-    cards, interrupted = _run([library("check_none")], [case("latency/longest-call"), case("conformance/errno-kept")], "quick")
-    assert interrupted and len(cards[0].found) < 2 and not cards[0].complete
+    with stop_on_signals() as stop:
+        cards = _run([library("check_none")], [case("latency/longest-call"), case("conformance/errno-kept")], "quick", stop)
+    assert stop.is_set() and len(cards[0].found) < 2 and not cards[0].complete
 
 
 def test_a_hang_and_a_crash_are_answers() -> None:

@@ -189,6 +189,19 @@ def test_a_polite_end_reaches_the_whole_tree(end: int, seconds: str) -> None:
     assert not running(seconds)
 
 
+def test_a_hangup_that_is_ignored_ends_nothing() -> None:
+    process = subprocess.Popen(
+        [TRIAL, "--", "/bin/sh", "-c", "echo begun; sleep 0.3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    until = time.monotonic() + 20
+    while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGHUP)
+    output, _ = process.communicate(timeout=20)
+    assert json.loads(output.splitlines()[-1])["status"] == "exited"
+
+
 def test_nothing_outlives_the_caller(seconds: str) -> None:
     """kill -9 of the lab: the kernel tells the launcher, which ends the tree."""
     caller = subprocess.Popen(

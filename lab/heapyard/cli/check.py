@@ -15,6 +15,8 @@ from ..model.errors import EXIT_DIFFERENCE, EXIT_INTERRUPTED, UsageError
 from ..model.units import format_duration
 
 if TYPE_CHECKING:
+    import threading
+
     from ..model.allocator import Allocator
 
 
@@ -47,6 +49,7 @@ def command(
       heapyard check --all --only memory
     """
     from ..execute.check_cases import chosen_cases
+    from ..execute.loop_signals import stop_on_signals
 
     cases = chosen_cases(only)
     if list_:
@@ -58,13 +61,14 @@ def command(
         cases = [case for case in cases if case.group == "latency"]
     allocators = _allocators(libraries, all_)
     amount = "quick" if quick else "deep" if instructions else "usual"
-    cards, interrupted = _run(allocators, cases, amount)
-    _print(cards, json_)
-    if plot:
-        from ..report.figure_calls import write_calls
+    with stop_on_signals() as stop:
+        cards = _run(allocators, cases, amount, stop)
+        _print(cards, json_)
+        if plot:
+            from ..report.figure_calls import write_calls
 
-        write_calls(plot, cards)
-    if interrupted:
+            write_calls(plot, cards)
+    if stop.is_set():
         return EXIT_INTERRUPTED
     return EXIT_DIFFERENCE if any(card.failed for card in cards) else 0
 
@@ -115,14 +119,15 @@ def _label(path: Path) -> str:
     return path.name.removeprefix("lib")
 
 
-def _run(allocators: Sequence[Allocator], cases: Sequence[CheckCase], amount: str) -> tuple[list[ReportCard], bool]:
-    """The cards, and whether Ctrl-C ended it; what was found until then is kept."""
+def _run(
+    allocators: Sequence[Allocator], cases: Sequence[CheckCase], amount: str, stop: threading.Event
+) -> list[ReportCard]:
+    """The cards; what was found until `stop` was set is kept, and the last card says that it is not complete."""
     from ..execute.check_cases import run_case
-    from ..execute.loop_signals import stop_on_signals
 
     cards = []
     # A KeyboardInterrupt raised by Python itself is lost if it comes inside a destructor or a weak reference's callback.
-    with stop_on_signals() as stop, _Progress(len(allocators) * len(cases)) as progress:
+    with _Progress(len(allocators) * len(cases)) as progress:
         for allocator in allocators:
             found: list[Found] = []
             try:
@@ -134,9 +139,10 @@ def _run(allocators: Sequence[Allocator], cases: Sequence[CheckCase], amount: st
                         raise KeyboardInterrupt
             except KeyboardInterrupt:
                 cards.append(ReportCard(allocator, tuple(found), complete=False))
-                return cards, True
+                stop.set()
+                return cards
             cards.append(ReportCard(allocator, tuple(found)))
-    return cards, False
+    return cards
 
 
 def _print(cards: Sequence[ReportCard], json_: bool) -> None:

@@ -6,13 +6,13 @@ import atexit
 import importlib
 import io
 import os
-import signal
 import sys
 from typing import NoReturn
 
 import click
 
 from .. import __version__
+from ..execute.loop_signals import ignore_signals, interrupt_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, HeapyardError
 from .verbs import VERBS
 
@@ -64,6 +64,8 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     """Carry out a command line (default: this process's) and exit with its code; see docs/guide.md for the codes."""
     own_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
+    if own_process:
+        interrupt_on_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a locale without ± gets a question mark, not a traceback
@@ -99,8 +101,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
             keep_traceback(error, arguments),
         )
         code = EXIT_FAILED
-    # A Ctrl-C that comes while the interpreter shuts down changes nothing any more, least of all the exit code.
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    atexit.register(ignore_signals)  # while the interpreter shuts down
     if own_process and code == EXIT_INTERRUPTED:
         # CPython ends by SIGINT, whatever the exit code, if KeyboardInterrupt ever passed through code made by exec().
         _flush()

@@ -123,6 +123,11 @@ struct Usage {
   }
 };
 
+bool is_ignored(int signal) {
+  struct sigaction now;
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 enum class Ending { kExited, kTimeout, kInterrupted };
 
 class Trial {
@@ -132,7 +137,9 @@ class Trial {
   void run() {
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    for (const int signal : {SIGCHLD, SIGTERM}) sigaddset(&signals, signal);
+    for (const int signal : {SIGINT, SIGHUP})  // under nohup, or in the background, they mean nothing
+      if (!is_ignored(signal)) sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
