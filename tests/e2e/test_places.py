@@ -149,10 +149,14 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|4[0-7]|38;|48;)[0-9;]*m")
 
 
 def widest(text: str) -> int:
-    """Of the lines as they stay on the screen: what a carriage return overwrites does not count."""
+    """Of the lines as they stay on the screen: what a carriage return overwrites does not count.
+
+    Commands to copy, after `$`, are never folded and do not count either.
+    """
     from rich.cells import cell_len
 
-    return max(cell_len(ESCAPE.sub("", piece)) for line in text.split("\n") for piece in line.split("\r"))
+    pieces = [ESCAPE.sub("", piece) for line in text.split("\n") for piece in line.split("\r")]
+    return max(cell_len(piece) for piece in pieces if not piece.lstrip().startswith("$ "))
 
 
 @pytest.fixture

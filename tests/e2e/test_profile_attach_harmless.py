@@ -85,8 +85,9 @@ def redis(folder: Path) -> Iterator[tuple[int, str]]:
 
 def test_a_server_under_load(tmp_path: Path, count: int):
     with redis(tmp_path) as (pid, port):
-        load = subprocess.Popen(["redis-benchmark", "-p", port, "-l", "-q", "-c", "20", "-P", "4", "-r", "10000", "-d", "300",
-                                 "-t", "set,get,lpush,lpop,sadd,hset"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        words = ["redis-benchmark", "-p", port, "-l", "-q", "-c", "20", "-P", "4", "-r", "10000", "-d", "300"]
+        load = subprocess.Popen([*words, "-t", "set,get,lpush,lpop,sadd,hset"], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
         asked = 0
 
         def ask() -> None:
@@ -217,7 +218,7 @@ def test_those_that_end_meanwhile(tmp_path: Path, count: int):
         with working(program("restless"), "ends", turn * 1237 % 30_000) as subject:
             collector = Collector(tmp_path / "traces", Plan([], attached=True))
             told.add(inject(subject.pid, collector.library, "heapyard_trace_attach", collector.wish))
-            assert subject.answers() > 0
+            subject.answers()  # perhaps none: it may end before any
             collector.stop()
         shutil.rmtree(tmp_path / "traces")
     assert set(told.endings) <= {"called", "gone"}, (told.endings, told.texts)
