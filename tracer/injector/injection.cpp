@@ -26,8 +26,9 @@ constexpr std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1
 constexpr std::uint64_t kOwnFaults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS);
 constexpr std::uint64_t kBlockedMeanwhile = ~(kOwnFaults | bit(kSetxid));
 
-// Bytes of NT_X86_XSTATE that are not the thread's state: where the last x87 instruction and its operand were, which
-// processors of some makers do not keep, what the kernel lends to user mode, and the header.
+// Which bytes of NT_X86_XSTATE, or of its beginning, NT_PRFPREG, are the thread's state. Not: where the last x87
+// instruction and its operand were, which processors of some makers do not keep; what the kernel lends to user mode; the
+// header.
 bool is_state(std::size_t byte) { return (byte >= 24 && byte < 464) || byte < 6 || byte >= 576; }
 
 bool same_state(const std::vector<unsigned char>& one, const std::vector<unsigned char>& other) {
@@ -59,14 +60,15 @@ class Call {
   std::uint64_t at(const unsigned char* label) const { return place_.begin + offset_of(label); }
 
   const char* prepare() {
-    extended_ = tracee_.register_set(NT_X86_XSTATE);
+    extended_ = tracee_.register_set(kind_);
+    if (extended_.empty()) extended_ = tracee_.register_set(kind_ = NT_PRFPREG);  // a processor without XSAVE
     shadow_stack_ = tracee_.register_set(kShadowStack);
     const auto mask = tracee_.blocked_signals();
     if (extended_.empty() || !mask) return "its registers cannot be read";
     mask_ = *mask;
     // What cannot be written back as it was must not be changed in the first place.
-    if (!tracee_.set_registers(natural_) || !tracee_.set_register_set(NT_X86_XSTATE, extended_) ||
-        !same_state(extended_, tracee_.register_set(NT_X86_XSTATE)))
+    if (!tracee_.set_registers(natural_) || !tracee_.set_register_set(kind_, extended_) ||
+        !same_state(extended_, tracee_.register_set(kind_)))
       return "the system does not take its registers back as they were";
     const auto place = free_place(process_);
     if (!place) return "there is no room for a few instructions in what it has loaded";
@@ -202,8 +204,8 @@ class Call {
     if (stop == Stop::kGone || !tracee_.registers(now)) return gone();
     if (!place_.holds(now.rip)) return void(tracee_.let_go());  // still in the call, which brings it back later
     tracee_.set_blocked_signals(mask_);
-    if (!same_state(extended_, tracee_.register_set(NT_X86_XSTATE)))
-      answer_.mended = tracee_.set_register_set(NT_X86_XSTATE, extended_);
+    if (!same_state(extended_, tracee_.register_set(kind_)))
+      answer_.mended = tracee_.set_register_set(kind_, extended_);
     tracee_.set_registers(natural_);
     clear_stub(tracee_.thread(), place_);
     tracee_.let_go();
@@ -227,6 +229,7 @@ class Call {
   const user_regs_struct natural_;
   const Request& request_;
   Answer& answer_;
+  int kind_ = NT_X86_XSTATE;  // of extended_
   std::vector<unsigned char> extended_, shadow_stack_;
   std::uint64_t mask_ = 0, state_at_ = 0, stack_at_ = 0, bytes_ = 0;
   Range place_;

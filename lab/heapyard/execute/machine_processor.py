@@ -124,7 +124,8 @@ def clocksource(files: Files) -> Finding:
         "clock",
         "warn",
         current,
-        "programs that ask for the time pay a system call for each answer",
+        "programs that ask for the time pay a system call for each answer; the order in which profile shows the events of "
+        "different threads may be wrong",
         f"change to {better}" if better else "see why the kernel distrusts the processor's own counter (dmesg)",
         write_command(better, f"/{CLOCK}/current_clocksource") if better else "dmesg | grep -i clocksource",
     )

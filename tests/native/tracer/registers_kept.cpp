@@ -1,16 +1,28 @@
 // Fills every register that the processor has with known values, lets some time pass in which it touches none of them,
 // and compares: general registers, the red zone below the stack, x87, SSE, AVX, AVX-512 with its masks, AMX tiles.
 // Built without a red zone of its own.
+//
+// `registers_kept itself`: meanwhile it has itself run the injector's stub, from a signal handler, as the injector does
+// from outside: the handler returns into the stub. So the stub is tried on processors that only an emulator has.
 #include <cpuid.h>
+#include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <ucontext.h>
+
+#include <string_view>
 
 #include "beside.h"
+#include "tracer/injector/extended_state.hpp"
+#include "tracer/injector/stub.hpp"
 
 namespace {
 
 constexpr long kSpins = 1'500'000;
 
 alignas(64) unsigned char in[8192], out[8192];
+bool with_avx = false;
 
 void fill(unsigned seed) {
   for (unsigned char& byte : in) byte = static_cast<unsigned char>((seed = seed * 1664525 + 1013904223) >> 24);
@@ -132,21 +144,93 @@ bool has_avx512() {
   return (enabled() & 0xe6) == 0xe6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & 1u << 16) != 0;
 }
 
+namespace injector = heapyard::injector;
+unsigned char* stub;
+volatile std::sig_atomic_t calls = 0;
+
+// Disturbs what it can.
+extern "C" int disturb(const char* word) {
+  volatile double sum = 1.0;
+  for (int i = 1; i < 50; ++i) sum = sum / 3 + static_cast<double>(i);
+  if (with_avx) asm volatile("vzeroall" ::: ALL_XMM);
+  errno = 99;
+  calls = calls + 1;
+  return word[0];
+}
+void* own_dlopen(const char*, int) { return stub; }
+void* own_dlsym(void*, const char*) { return reinterpret_cast<void*>(disturb); }
+
+// The kernel aligns the stack and clears the direction flag, QEMU 7.2 neither.
+[[gnu::force_align_arg_pointer]] void into_stub(int, siginfo_t*, void* context) {
+  asm volatile("cld");
+  const auto& state = injector::ExtendedState::of_this_machine();
+  auto& at = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const std::uint64_t into = static_cast<std::uint64_t>(at[REG_RIP]) - reinterpret_cast<std::uint64_t>(stub);
+  if (into < injector::stub_bytes().size()) return;  // on the way back from the call before, whose words it still reads
+  const std::uint64_t stack_at = (sizeof(injector::CallBlock) + 64 + state.bytes + 4095) & ~4095ull;
+  const std::uint64_t bytes = stack_at + injector::kStackBytes;
+  auto* block = static_cast<injector::CallBlock*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  right(block != MAP_FAILED, "mmap");
+  const auto begin = reinterpret_cast<std::uint64_t>(block);
+  block->stack_top = begin + bytes;
+  block->state_area = (begin + sizeof *block + 63) & ~63ull;
+  block->state_mask = state.mask;
+  block->errno_location = reinterpret_cast<std::uint64_t>(__errno_location);
+  block->dlopen = reinterpret_cast<std::uint64_t>(own_dlopen), block->dlsym = reinterpret_cast<std::uint64_t>(own_dlsym);
+  block->dlerror = reinterpret_cast<std::uint64_t>(dlerror);
+  block->library = block->entry_name = block->argument = begin + offsetof(injector::CallBlock, strings);
+  block->mxcsr = 0x1f80;
+  block->ready = 1;
+  injector::StubWords words{};
+  words.r15 = at[REG_R15], words.r14 = at[REG_R14], words.r13 = at[REG_R13], words.r12 = at[REG_R12];
+  words.bp = at[REG_RBP], words.bx = at[REG_RBX], words.r11 = at[REG_R11], words.r10 = at[REG_R10];
+  words.r9 = at[REG_R9], words.r8 = at[REG_R8], words.ax = at[REG_RAX], words.cx = at[REG_RCX], words.dx = at[REG_RDX];
+  words.si = at[REG_RSI], words.di = at[REG_RDI], words.ip = at[REG_RIP], words.sp = at[REG_RSP];
+  words.flags = at[REG_EFL];
+  words.signal_mask = 0;
+  words.mapped_bytes = bytes;
+  std::memcpy(stub, injector::stub_bytes().data(), injector::stub_bytes().size());
+  std::memcpy(stub, &words, sizeof words);
+  at[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uint64_t>(stub) + injector::offset_of(heapyard_stub_mapped));
+  at[REG_RAX] = static_cast<greg_t>(begin);
+  at[REG_EFL] &= ~0x400;
+  sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, SIGALRM);  // until the stub gives the mask back
+}
+
+void disturb_itself() {
+  void* room = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) lacking("memory to write code to");
+  stub = static_cast<unsigned char*>(room);
+  struct sigaction action{};
+  action.sa_sigaction = into_stub;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  const itimerval often{{0, 1700}, {0, 1700}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+}
+
 }  // namespace
 
-int main() {
-  const bool with_avx = (enabled() & 6) == 6, with_avx512 = has_avx512(), with_tiles = may_use_tiles();
+int main(int count, char** words) {
+  with_avx = (enabled() & 6) == 6;
+  const bool itself = count == 2 && std::string_view(words[1]) == "itself";
+  const bool with_avx512 = has_avx512(), with_tiles = may_use_tiles();
   std::printf("general, x87, SSE%s%s%s\n", with_avx ? ", AVX" : "", with_avx512 ? ", AVX-512" : "", with_tiles ? ", AMX" : "");
   begin();
+  if (itself) disturb_itself();
   long answers = 0;
   for (unsigned seed = 1; !asked_to_end(); ++answers) {
     fill(++seed);
+    errno = static_cast<int>(answers % 90);
     general();
+    right(errno == answers % 90, "errno", errno);
     x87_and_sse();
     if (with_avx) fill(++seed), avx();
     if (with_avx512) fill(++seed), avx512();
     if (with_tiles) fill(++seed), amx();
   }
+  if (itself) right(calls > 0, "calls", calls);
   end(answers);
   return 0;
 }

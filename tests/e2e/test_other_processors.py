@@ -1,0 +1,107 @@
+"""What depends on the processor (docs/processors.md), on processors that this machine does not have.
+
+QEMU's user mode runs our programs with instructions masked, and stops them at one that the model lacks. It has no ptrace:
+attaching as a whole is tried in a virtual machine, on request. That needs qemu-system-x86, busybox, cpio and a kernel in
+/boot.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from profiled import program
+from virtual_machine import boot, file_system
+
+from heapyard.model import places
+
+# The least that an x86-64 program may rely on; XSAVE without AVX; AVX2; all that the emulator has.
+MASKED = ["qemu64,-xsave,-sse3,-ssse3,-sse4.1,-sse4.2,-popcnt,-cx16", "Nehalem", "max,-avx,-avx2", "Haswell", "max"]
+TESTS = [
+    # /proc of the emulator does not tell of resident memory.
+    ("kit_test", "-ResidentMemory.*"),
+    ("tracer_test", "ChainMemoTest.*:Samples.*:FrameRule.*:RuleCache.*:UnwindTable.*"),
+    ("heap_test", "Composition/Bfm*"),
+    ("injector_test", "InterruptedCall.*"),
+]
+
+
+def emulated(processor: str, *words: object, **options: object) -> subprocess.CompletedProcess[str]:
+    emulator = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
+    if emulator is None:
+        pytest.skip("this machine has no qemu-x86_64 (Debian's package qemu-user)")
+    return subprocess.run([emulator, "-cpu", processor, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
+
+
+@pytest.mark.parametrize("processor", MASKED)
+def test_the_call_that_attaching_makes_keeps_every_register(processor: str):
+    with subprocess.Popen(["sleep", "3"], stdout=subprocess.PIPE) as soon:  # its end is the end of the program's input
+        done = emulated(processor, program("registers_kept"), "itself", stdin=soon.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kinds, _, ending = done.stdout.splitlines()
+    assert int(ending.removeprefix("right ")) > 0
+    assert ("AVX" in kinds) == (processor in ("Haswell", "max"))
+
+
+@pytest.mark.parametrize("processor", [MASKED[0], MASKED[-1]])
+@pytest.mark.parametrize("name, only", TESTS, ids=[name for name, _ in TESTS])
+def test_nothing_needs_an_instruction_that_may_be_missing(processor: str, name: str, only: str):
+    done = emulated(processor, program(name), f"--gtest_filter={only}")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "[  PASSED  ] 0 tests" not in done.stdout
+
+
+def test_the_least_processor_is_really_masked():
+    """Or the tests above could not fail: the tests' own AVX code is stopped where the model has none."""
+    seen = {processor: emulated(processor, program("registers_kept"), stdin=subprocess.DEVNULL).stdout for processor in MASKED}
+    assert seen[MASKED[0]].startswith("general, x87, SSE\n")
+    assert seen["max"].startswith("general, x87, SSE, AVX\n")
+
+
+SCRIPT = """
+attach() { injector --pid "$1" --library "$2" --entry "$3" --argument /nobody; }
+try() {
+  rm -f /tmp/input; mkfifo /tmp/input
+  "$@" < /tmp/input > /tmp/output & pid=$!
+  exec 3> /tmp/input
+  until grep -q -e working -e lacking /tmp/output; do usleep 10000; done
+  turn=0
+  while [ $turn -lt 10 ] && ! grep -q lacking /tmp/output; do
+    turn=$((turn + 1))
+    attach $pid libc.so.6 atoi > /tmp/told || { echo "$*: not called"; cat /tmp/told /tmp/output; exit 1; }
+    attach $pid /bin/libheapyard_tracer.so heapyard_trace_attach > /tmp/told
+    grep -q 'ending called' /tmp/told && grep -q 'result 2' /tmp/told || { echo "$*: not attached"; cat /tmp/told; exit 1; }
+    grep -q 'mended 0' /tmp/told || { echo "$*: registers were not kept"; exit 1; }
+    attach $pid /does/not/exist atoi | grep -q 'ending not-loaded' || { echo "$*: loaded nothing"; exit 1; }
+  done
+  exec 3>&-
+  wait $pid; code=$?
+  echo "$*: $(tail -n 1 /tmp/output)"
+  [ $code = 0 ] || [ $code = 77 ] || exit 1
+}
+echo "processors: $(nproc)"
+try /bin/registers_kept
+for way in nanosleep read poll epoll futex; do try /bin/interrupted $way; done
+for way in allocates forks threads signals; do try /bin/restless $way; done
+"""
+
+
+@pytest.mark.on_request
+@pytest.mark.parametrize("processor, count", [
+    ("qemu64,-xsave", 1),  # FXSAVE
+    ("Nehalem", 2),
+    ("max,-avx,-avx2", 2),
+    ("Haswell", 4),
+    ("max", 8),  # protection keys, addresses of 57 bits
+    ("max", 64),
+])
+def test_attaching_on_another_processor(tmp_path: Path, processor: str, count: int):
+    used = ["injector", "registers_kept", "interrupted", "restless"]
+    archive = file_system(tmp_path, [*map(program, used), places.native("libheapyard_tracer.so")], SCRIPT)
+    lines = boot(archive, processor, count, seconds=1500)
+    assert f"processors: {count}" in lines
+    answers = [line for line in lines if ": right " in line]
+    assert len(answers) == 10, lines
+    print(processor, count, *answers, sep="\n  ")
