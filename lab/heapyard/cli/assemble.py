@@ -49,7 +49,7 @@ def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = r
         raise UsageError(f"the program '{twice}' is named twice")
     return Experiment(
         title=study.title or _title(names, allocators),
-        settings=_settings(study, baseline),
+        settings=_settings(study, baseline, say),
         programs=programs,
         treatments=treatments,
         argv=("heapyard", *sys.argv[1:]),
@@ -60,7 +60,7 @@ def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = r
     )
 
 
-def _settings(study: Study, baseline: str) -> Settings:
+def _settings(study: Study, baseline: str, say: Callable[[str], None]) -> Settings:
     given = dict(study.settings)
     unknown = set(given) - {f.name for f in fields(Settings)}
     assert not unknown, f"settings nobody knows: {unknown}"
@@ -69,6 +69,12 @@ def _settings(study: Study, baseline: str) -> Settings:
         given["budget"] = DEFAULT_BUDGET
     if "timeout" not in given:
         given["patience"] = DEFAULT_PATIENCE
+    if "memory_metric" not in given:
+        from ..execute.memory_source import memory_source
+
+        source = memory_source()  # one for all trials: mixed, they would bias ratios
+        given["memory_metric"] = source.metric
+        say(source.told())
     return Settings(baseline=baseline, **given)
 
 

@@ -40,17 +40,28 @@ def command(before: str, after: str, metrics: tuple[str, ...], json_: bool, outp
     from ..store import load_record
 
     first, second = load_record(before, output), load_record(after, output)
-    settings = second.experiment.settings
-    wanted = metrics or (settings.time_metric, settings.memory_metric)
+    wanted, told = (metrics, "") if metrics else _leading(first, second)
     found = changes(first.observations, second.observations, wanted)
     if not found:
         raise HeapyardError(f"experiments {first.id} and {second.id} have no treatment, program and metric in common")
-    apart = differences_of(first, second)
+    apart = [*filter(None, [told]), *differences_of(first, second)]
     if json_:
         said = {"before": first.id, "after": second.id, "changes": [asdict(c) for c in found], "other": apart}
         click.echo(json.dumps(said, indent=1, ensure_ascii=False))
     else:
         _show(first, second, found, apart)
+
+
+def _leading(first: Record, second: Record) -> tuple[tuple[str, str], str]:
+    """(the responses of time and memory to compare, a sentence where it is not the memory that the second leads with)."""
+    from ..model.leading import leading_memory
+    from ..model.metrics import metric_named
+
+    wanted = second.experiment.settings
+    memory = leading_memory(wanted.memory_metric, *({row.metric for row in r.observations.rows} for r in (first, second)))
+    titles = [metric_named(m).title for m in (memory, wanted.memory_metric)]
+    told = "" if memory == wanted.memory_metric else f"memory is compared by {titles[0]}: {first.id} has no {titles[1]}"
+    return (wanted.time_metric, memory), told
 
 
 def differences_of(first: Record, second: Record) -> list[str]:

@@ -68,7 +68,7 @@ def command(
         if not listed.problem and listed.title == last.experiment.title and listed.trials:
             record = load_record(listed.path)
             found.append((record, analyse(record.observations)))
-    wanted = metrics or found[-1][1].primary if found else ()
+    wanted = metrics or (_leading(found) if found else ())
     tracks = _tracks(found, tuple(wanted), treatments)
     if not tracks:
         if treatments or metrics:
@@ -78,6 +78,19 @@ def command(
         click.echo(json.dumps([asdict(t) for t in tracks], indent=1, ensure_ascii=False))
     else:
         _show(last.experiment.title, len(found), tracks)
+
+
+def _leading(found: list[tuple[Record, Analysis]]) -> tuple[str, str]:
+    """Time, and the response of memory that all experiments have: like is compared with like, and that is said."""
+    from ..model.leading import leading_memory
+    from ..model.metrics import metric_named
+
+    time, wanted = found[-1][1].primary
+    memory = leading_memory(wanted, *(analysis.metrics for _, analysis in found if analysis.metrics))
+    if memory != wanted:
+        shared, asked = metric_named(memory).title, metric_named(wanted).title
+        remark(f"memory is followed by {shared}, since not every experiment has {asked}; --metric {wanted} follows those")
+    return time, memory
 
 
 def _tracks(

@@ -99,7 +99,7 @@ def _show_trials(record: Record) -> None:
         table.add_column(heading, justify="right")
     for heading in ("stage", "program", "allocator", "status"):
         table.add_column(heading)
-    settings = record.experiment.settings
+    settings = record.observations.settings
     shown = [metric_named(name) for name in (settings.time_metric, settings.memory_metric)]
     for metric in shown:
         table.add_column(metric.title, justify="right", no_wrap=True)

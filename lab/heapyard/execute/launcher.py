@@ -41,6 +41,7 @@ class Launch:
     library: Path | None = None
     cpus: tuple[int, ...] = ()
     huge_pages: bool = True
+    group: Path | None = None  # the control group it runs in: made, and empty
     extra: tuple[str, ...] = field(default=())
 
     def argv(self) -> list[str]:
@@ -65,6 +66,7 @@ class Launch:
         words += ["--argv0", self.argv0] if self.argv0 else []
         words += ["--library", str(self.library)] if self.library else []
         words += ["--cpus", ",".join(map(str, self.cpus))] if self.cpus else []
+        words += ["--group", str(self.group)] if self.group else []
         words += [] if self.sample else ["--no-sampling"]
         words += [] if self.huge_pages else ["--no-huge-pages"]
         return [*words, *self.extra, "--", *self.command]

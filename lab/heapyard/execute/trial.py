@@ -18,6 +18,7 @@ from .collector import Collector, Plan
 from .guards import judge, read_guards
 from .launcher import Launch, Running, pasteable
 from .library_identity import replaced
+from .memory_groups import group_for
 from .memory_series import averages
 from .mutator_result import OwnResult, read_result
 from .server import serve
@@ -25,6 +26,7 @@ from .trial_environment import Scene, additions, cpus_of, plain_environment, set
 from .witness import objection, provider_of, read_testimonies
 
 _ENOUGH = 64 << 10  # bytes from either end of standard error
+_CHARGES = ("charged", "charged_error", "page_tables", "group_charged", "group_error", "group_peak")
 _DIRECT = ("user", "sys", "peak_rss", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 
 
@@ -52,11 +54,11 @@ def run_trial(
     try:
         launch = prepare_launch(program, treatment, settings, scene, pad=pad, collector=collector)
         before = read_guards()
-        with Running(launch) as running:
+        with group_for(settings) as group, Running(replace(launch, group=group)) as running:
             client = serve(program, running, scene, settings, stop) if program.server else None
             if client is None or not client.failed:
                 running.wait(stop=stop)
-        found, complaint = running.result()
+            found, complaint = running.result()
         after = read_guards()
     finally:
         traced = _close(collector, scene)
@@ -152,6 +154,7 @@ def measures(found: dict[str, Any], client_wall: float | None, testified: Collec
     metrics |= {name: float(found[name]) for name in _DIRECT}
     metrics["tree_peak_rss"] = float(max([found["peak_rss"], *(s[1] for s in samples)]))
     metrics |= {"mean_rss": mean_rss, "sample_gap": gap}
+    metrics |= {name: float(found[name]) for name in _CHARGES if found.get(name, -1) >= 0}
     metrics["processes"] = float(len({found["pid"], *(p["pid"] for p in found["processes"]), *testified}))
     if maps := max((p["maps"] for p in found["processes"]), default=0):
         metrics["maps"] = float(maps)

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from .leading import CHARGED, GROUP_CHARGED, PEAK_RSS
+
 Direction = Literal["lower", "higher", "neutral"]
 Scale = Literal["log", "count"]
 
@@ -38,7 +40,21 @@ METRICS: dict[str, Metric] = _metrics(
     Metric("user", "user time", "s"),
     Metric("sys", "system time", "s", scale="count"),
     Metric(
-        "peak_rss",
+        CHARGED,
+        "charged memory",
+        "B",
+        margin="memory",
+        about="peak of resident memory, page tables, swap and kernel stacks of all processes together; from looks",
+    ),
+    Metric(
+        GROUP_CHARGED,
+        "charged memory (group)",
+        "B",
+        margin="memory",
+        about="peak of what the trial's control group is charged for, without the cache of files",
+    ),
+    Metric(
+        PEAK_RSS,
         "peak RSS",
         "B",
         margin="memory",
@@ -46,6 +62,20 @@ METRICS: dict[str, Metric] = _metrics(
     ),
     Metric(
         "tree_peak_rss", "peak RSS of the tree", "B", margin="memory", about="largest sampled sum over all processes"
+    ),
+    Metric(
+        "page_tables",
+        "page tables",
+        "B",
+        margin="memory",
+        about="largest sampled sum over all processes",
+    ),
+    Metric(
+        "group_peak",
+        "peak of the control group",
+        "B",
+        margin="memory",
+        about="the group's memory.peak: with the cache of files",
     ),
     Metric("mean_rss", "average RSS", "B", margin="memory", about="time average of the sampled sum over all processes"),
     Metric("mean_pss", "average PSS", "B", margin="memory", about="time average of the sampled proportional set size"),
@@ -65,11 +95,29 @@ METRICS: dict[str, Metric] = _metrics(
     Metric("trace_bytes", "bytes of trace", "B", scale="count", margin="memory", about="of a traced treatment, all processes"),
     Metric("collector_rss", "peak RSS of the collector", "B", scale="count", margin="memory", about="of a traced treatment"),
     Metric("collector_cpu", "CPU time of the collector", "s", scale="count", about="of a traced treatment"),
+    Metric(
+        "charged_error",
+        "unseen part of charged memory",
+        "B",
+        "neutral",
+        "count",
+        margin="memory",
+        about="largest growth of page tables, swap and kernel stacks from one look to the next",
+    ),
+    Metric(
+        "group_error",
+        "unseen part of charged memory (group)",
+        "B",
+        "neutral",
+        "count",
+        margin="memory",
+        about="change of the cache of files around the look that saw the group's peak",
+    ),
     Metric("sample_gap", "largest sampling gap", "s", "neutral", about="longest time between two memory samples"),
 )
 
 PRIMARY_TIME = "wall"
-PRIMARY_MEMORY = "peak_rss"
+PRIMARY_MEMORY = CHARGED
 
 # Responses that mutators defined in their results, as stored with an experiment; by name, in order of appearance.
 _defined: dict[str, Metric] = {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .claim import Claim
 from .experiment import Settings
 from .figure import Figure
+from .leading import leading_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Everything an analysis needs; `treatments` in display order, `control` the label of the A/A control or ""."""
+    """Everything an analysis needs; `treatments` in display order, `control` the label of the A/A control or "".
+
+    `settings.memory_metric` is one that was measured: older experiments have peak RSS in the place of charged memory.
+    """
 
     workloads: tuple[str, ...]
     treatments: tuple[str, ...]
@@ -52,3 +56,8 @@ class Observations:
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
     processors: int = 0  # of the machine it ran on; 0 = not known
+
+    def __post_init__(self) -> None:
+        leads = leading_memory(self.settings.memory_metric, {row.metric for row in self.rows})
+        if leads != self.settings.memory_metric:
+            object.__setattr__(self, "settings", replace(self.settings, memory_metric=leads))

@@ -28,6 +28,7 @@ def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
             "seed": settings.seed,
             "verdict": verdict(analysis),
             "baseline": analysis.baseline,
+            "leading": {"time": analysis.time, "memory": analysis.memory},
             "treatments": list(analysis.treatments),
             "allocators": [
                 asdict(t.allocator) | {"label": t.label, "levels": t.levels, "library": str(t.allocator.library or "")}

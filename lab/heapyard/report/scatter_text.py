@@ -12,7 +12,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def scatter(
-    points: Sequence[ParetoPoint], baseline: str, *, memory: str = "peak RSS", width: int = 76
+    points: Sequence[ParetoPoint], baseline: str, *, memory: str, width: int = 76
 ) -> list[str]:
     """Lines of a plot of time ratio (to the right: slower) against memory ratio (up: more), with a legend below.
 

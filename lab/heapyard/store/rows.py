@@ -12,6 +12,7 @@ from ..model.answers import wrong_answers
 from ..model.claim import Claim
 from ..model.experiment import Block, BlockStatus, Experiment, Settings, Treatment
 from ..model.figure import Figure
+from ..model.leading import PEAK_RSS
 from ..model.metrics import METRICS, define, display_order, own_metric
 from ..model.program import Program
 from ..model.record import Event, TrialRecord
@@ -66,7 +67,7 @@ def read_experiment(connection: sqlite3.Connection) -> Experiment:
     header = read_header(connection)
     return Experiment(
         title=header["title"],
-        settings=decode(Settings, header["settings_json"]),
+        settings=_settings(header),
         programs=tuple(
             decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program ORDER BY place")
         ),
@@ -133,6 +134,11 @@ def read_environment(connection: sqlite3.Connection) -> dict[str, object]:
     return first
 
 
+def _settings(header: sqlite3.Row) -> Settings:
+    """As they were meant: where none is named, the response of memory was peak RSS."""
+    return decode(Settings, encode({"memory_metric": PEAK_RSS} | json.loads(header["settings_json"])))
+
+
 def _later(row: sqlite3.Row, column: str) -> str:
     """A column that files of version 1 do not have."""
     return row[column] if column in row.keys() else ""
@@ -146,7 +152,7 @@ def _parts(connection: sqlite3.Connection, table: str, kind: type[T]) -> tuple[T
 
 
 def _reference(connection: sqlite3.Connection) -> set[str]:
-    baseline = decode(Settings, read_header(connection)["settings_json"]).baseline
+    baseline = _settings(read_header(connection)).baseline
     return {baseline, *(r[0] for r in connection.execute("SELECT label FROM treatment WHERE role = 'control'"))}
 
 

@@ -39,6 +39,19 @@ bool redirect(const char* path, int flags, int descriptor) {
   return true;
 }
 
+// Moves this process, and with it all that it will start, into the control group at `folder`.
+bool join(const char* folder) {
+  const int place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int file = place < 0 ? -1 : openat(place, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+  if (place >= 0) close(place);
+  if (file < 0) return false;
+  const bool joined = write(file, "0", 1) == 1;
+  const int error = errno;
+  close(file);
+  errno = error;
+  return joined;
+}
+
 [[noreturn]] void become(const Request& request, const int (&ready)[2], Launched::Handover& handover) {
   const auto fail = [&](const char* what) __attribute__((noreturn)) {
     handover.error = errno;
@@ -51,6 +64,7 @@ bool redirect(const char* path, int flags, int descriptor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
   if (request.has_cpus && sched_setaffinity(0, sizeof request.cpus, &request.cpus) != 0) fail("set the CPUs");
+  if (request.group && !join(request.group)) fail("join the control group for");
   if (request.no_huge_pages && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) fail("switch huge pages off");
   if (!redirect(request.input, O_RDONLY, STDIN_FILENO)) fail("open standard input");
   if (!redirect(request.output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO)) fail("open standard output");

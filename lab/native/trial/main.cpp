@@ -74,6 +74,7 @@ Request parse(int argc, char** argv) {
       {0, "stderr", "FILE", kit::Word{&r.errors}, "its standard error"},
       {0, "json", "FILE", kit::Word{&r.json}, "where the result goes ('-': standard output)"},
       {0, "library", "PATH", kit::Word{&r.library}, "say of every process whether this file was seen mapped"},
+      {0, "group", "FOLDER", kit::Word{&r.group}, "the control group it runs in, as a folder of cgroup version 2"},
       {0, "timeout", "SECONDS", kit::Word{&timeout}, "end the program after this time"},
       {0, "grace", "SECONDS", kit::Word{&grace}, "time between SIGTERM and SIGKILL [default 2]"},
       {0, "interval", "SECONDS", kit::Word{&interval},
@@ -155,6 +156,7 @@ class Trial {
     Sampler sampler(request_);
     wait_for_root(sampler);
     end_stragglers();
+    sampler.finish(usage_.peak_rss);
     if (!report(sampler)) fatal(kExitMachine, "cannot write the result to ", std::string_view(request_.json));
   }
 
@@ -279,6 +281,13 @@ class Trial {
     json.field("pid", launched_.pid);
     json.field("wall", static_cast<double>(end_ns_ - handover.exec_ns) * 1e-9);
     json.field("user", usage_.user).field("sys", usage_.system).field("peak_rss", usage_.peak_rss);
+    const Charge& charge = sampler.charge();
+    json.field("charged", charge.peak()).field("charged_error", charge.error());
+    json.field("page_tables", charge.page_tables());
+    if (const ControlGroup& group = sampler.group(); group.known()) {
+      json.field("group_peak", group.peak()).field("group_charged", group.charged());
+      json.field("group_error", group.error());
+    }
     json.field("minor_faults", usage_.minor_faults).field("major_faults", usage_.major_faults);
     json.field("voluntary_switches", usage_.voluntary).field("involuntary_switches", usage_.involuntary);
     json.field("stragglers", stragglers_).field("sampling_cost", sampler.cost_seconds());

@@ -16,6 +16,7 @@ struct Request {
   const char* errors = "/dev/null";
   const char* json = "-";
   const char* library = nullptr;  // must be found mapped in every process that lives long enough to be looked at
+  const char* group = nullptr;    // folder of the control group the program joins; it exists, and is empty
   double timeout = 0;             // seconds; 0: none
   double grace = 2;               // seconds between SIGTERM and SIGKILL
   std::int64_t parent = 0;        // process that must be our parent, 0: any

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "mutators/kit/cycle_clock.hpp"
+#include "proc_file.hpp"
 #include "process_tree.hpp"
 
 namespace heapyard::trial {
@@ -29,20 +30,6 @@ std::uint64_t worked_ns() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-// Whole file into `text` (null-terminated); empty when the process is gone.
-std::size_t read_proc(pid_t pid, const char* name, char* text, std::size_t size) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  std::size_t length = 0;
-  for (ssize_t got; length + 1 < size && (got = read(file, text + length, size - 1 - length)) > 0;)
-    length += static_cast<std::size_t>(got);
-  close(file);
-  text[length] = 0;
-  return length;
 }
 
 // What one look at a process costs least to know.
@@ -148,11 +135,15 @@ void Sampler::look() {
   for (Process& known : processes_) known.alive = std::find(pids_.begin(), pids_.end(), known.pid) != pids_.end();
 
   Sample sample{static_cast<double>(start - exec_ns_) * 1e-9, 0, -1};
+  charge_.begin_look();
   for (const pid_t pid : pids_) {
     char text[1024];
     const Glance now = glance(pid, text, sizeof text);
-    if (now.rss == 0) continue;
+    Holding holding;
+    if (now.rss == 0 || !holding_of(pid, holding)) continue;
     Process& seen = process(pid, now.stack);
+    charge_.add(holding, seen.holding);
+    seen.holding = holding;
     if (seen.name != now.name) seen.name = now.name;
     ++seen.looks;
     seen.peak_rss = std::max(seen.peak_rss, now.rss);
@@ -161,6 +152,8 @@ void Sampler::look() {
     const bool in_doubt = request_.library && !seen.mapped && seen.looks < kDoubt;
     if (seen.looks == 2 || (seen.looks > 2 && in_doubt)) look_at_maps(seen);
   }
+  charge_.end_look();
+  group_.look();
   const std::uint64_t cheap = worked_ns() - work_start;
 
   if (start >= next_dear_ns_) {

@@ -1,6 +1,6 @@
 // Looking at the memory of a tree of processes from outside, at a cost that stays below one percent of the time.
 //
-// RSS comes from stat (cheap), PSS and the number of mappings from smaps_rollup and maps (dear: the kernel walks page
+// RSS, page tables and swap come from stat and status (cheap), PSS and the number of mappings from smaps_rollup and maps (dear: the kernel walks page
 // tables) at a rate of their own. Each kind waits long enough after a look to stay within its share of the time.
 #pragma once
 
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "charge.hpp"
+#include "control_group.hpp"
 #include "request.hpp"
 
 namespace heapyard::trial {
@@ -27,6 +29,7 @@ struct Process {
   std::string name;         // comm at the last look
   std::string executable;   // empty where we may not look
   std::int64_t peak_rss = 0;
+  Holding holding;  // at the last look
   std::uint32_t looks = 0;
   std::uint32_t maps = 0;  // most mappings seen
   bool mapped = false;     // the library was mapped at the last look at the mappings
@@ -39,7 +42,7 @@ inline constexpr std::uint64_t kFirstLook = 1'000'000;  // ns after exec: the lo
 
 class Sampler {
  public:
-  explicit Sampler(const Request& request) : request_(request) {}
+  explicit Sampler(const Request& request) : request_(request), group_(request.group) {}
 
   // The program is there (CLOCK_MONOTONIC); before that there is nothing to look at but the launcher's own copy.
   void begin(std::uint64_t exec_ns, std::uint64_t now_ns) {
@@ -54,6 +57,14 @@ class Sampler {
   // Looks at all processes below this one. O(processes + threads), and O(resident pages) for a PSS look.
   void look();
 
+  // All have ended; the wait status says how much any one of them had resident at most.
+  void finish(std::int64_t peak_rss) {
+    charge_.finish(peak_rss);
+    group_.finish();
+  }
+
+  const Charge& charge() const { return charge_; }
+  const ControlGroup& group() const { return group_; }
   const std::vector<Sample>& samples() const { return samples_; }
   const std::vector<Process>& processes() const { return processes_; }
   double cost_seconds() const { return static_cast<double>(cost_ns_) * 1e-9; }
@@ -63,6 +74,8 @@ class Sampler {
   void look_at_maps(Process& process);
 
   const Request& request_;
+  Charge charge_;
+  ControlGroup group_;
   std::uint64_t exec_ns_ = 0;
   std::uint64_t next_ns_ = UINT64_MAX;
   std::uint64_t next_dear_ns_ = 0;

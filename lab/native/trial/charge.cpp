@@ -1,0 +1,72 @@
+#include "charge.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "proc_file.hpp"
+
+namespace heapyard::trial {
+namespace {
+
+// THREAD_SIZE of x86-64 and arm64: four pages of 4 KiB, or one page where pages are larger.
+std::int64_t stack_of_a_thread() {
+  static const std::int64_t page = sysconf(_SC_PAGESIZE);
+  return std::max<std::int64_t>(16 << 10, page);
+}
+
+// The number behind `name` ("\nVmRSS:"), 0 where the kernel has no such line.
+std::int64_t number_after(const char* text, const char* name) {
+  const char* const line = std::strstr(text, name);
+  return line ? std::atoll(line + std::strlen(name)) : 0;
+}
+
+}  // namespace
+
+bool holding_of(pid_t pid, Holding& found) {
+  char text[4096];
+  if (!read_proc(pid, "status", text, sizeof text)) return false;
+  constexpr std::int64_t kKib = 1024;
+  found.rss = number_after(text, "\nVmRSS:") * kKib;
+  found.highest_rss = std::max(found.rss, number_after(text, "\nVmHWM:") * kKib);
+  found.page_tables = number_after(text, "\nVmPTE:") * kKib;
+  found.beside = (number_after(text, "\nVmSwap:") + number_after(text, "\nHugetlbPages:")) * kKib +
+                 number_after(text, "\nThreads:") * stack_of_a_thread();
+  return found.rss > 0;
+}
+
+void Charge::add(const Holding& one, const Holding& before) {
+  // A new high-water mark was reached between the two looks: with tables as large as at the fuller one of them, at least.
+  const bool higher = one.highest_rss > before.highest_rss;
+  const std::int64_t resident = higher ? one.highest_rss : one.rss;
+  now_.total += resident + (higher ? std::max(one.unmarked(), before.unmarked()) : one.unmarked());
+  now_.page_tables += one.page_tables;
+  now_.unmarked += one.unmarked();
+  if (one.highest_rss > now_.highest_rss) {
+    now_.highest_rss = one.highest_rss;
+    now_.largest = resident;
+  }
+}
+
+void Charge::end_look() {
+  if (now_.total == 0) return;  // between two programs, or all are ending
+  peak_ = std::max(peak_, now_.total);
+  page_tables_ = std::max(page_tables_, now_.page_tables);
+  error_ = std::max(error_, now_.unmarked - unmarked_);
+  unmarked_ = now_.unmarked;
+  if (now_.highest_rss >= highest_rss_) {
+    highest_rss_ = now_.highest_rss;
+    around_ = now_.total - now_.largest;
+  }
+}
+
+void Charge::finish(std::int64_t peak_rss) {
+  constexpr std::int64_t kEntriesOfATable = 512;
+  // A program that nobody saw: its pages need at least so many entries.
+  if (error_ < 0) around_ = peak_rss / kEntriesOfATable + stack_of_a_thread();
+  if (peak_rss > highest_rss_) peak_ = std::max(peak_, peak_rss + around_);
+}
+
+}  // namespace heapyard::trial
