@@ -49,7 +49,7 @@ def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = r
         raise UsageError(f"the program '{twice}' is named twice")
     return Experiment(
         title=study.title or _title(names, allocators),
-        settings=_settings(study, baseline, say),
+        settings=_settings(study, baseline),
         programs=programs,
         treatments=treatments,
         argv=("heapyard", *sys.argv[1:]),
@@ -60,7 +60,9 @@ def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = r
     )
 
 
-def _settings(study: Study, baseline: str, say: Callable[[str], None]) -> Settings:
+def _settings(study: Study, baseline: str) -> Settings:
+    from ..execute.memory_source import obstacle_to_groups
+
     given = dict(study.settings)
     unknown = set(given) - {f.name for f in fields(Settings)}
     assert not unknown, f"settings nobody knows: {unknown}"
@@ -69,12 +71,10 @@ def _settings(study: Study, baseline: str, say: Callable[[str], None]) -> Settin
         given["budget"] = DEFAULT_BUDGET
     if "timeout" not in given:
         given["patience"] = DEFAULT_PATIENCE
-    if "memory_metric" not in given:
-        from ..execute.memory_source import memory_source
-
-        source = memory_source()  # one for all trials: mixed, they would bias ratios
-        given["memory_metric"] = source.metric
-        say(source.told())
+    obstacle = obstacle_to_groups()  # found out once, for all trials
+    given["control_groups"] = not obstacle
+    if obstacle and given.get("memory_metric", "").startswith("group_"):
+        raise SetupError(obstacle, remedy='The study asks for its figures; memory = "charged" needs none.')
     return Settings(baseline=baseline, **given)
 
 

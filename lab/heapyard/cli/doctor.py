@@ -39,16 +39,15 @@ def command(no_noise: bool, seconds: str, json_: bool) -> None:
     commands are printed for you to run. The exit code is 0 however ill the machine is.
     """
     from ..execute.machine import examine
-    from ..execute.memory_source import memory_source, source_finding
+    from ..execute.memory_source import obstacle_to_groups, source_finding
 
     duration = parse_duration(seconds)
-    source = memory_source()
-    checked = (*examine(places.results()), source_finding(source))
+    checked = (*examine(places.results()), source_finding(obstacle_to_groups()))
     findings = sorted(checked, key=lambda f: ORDER[f.severity])
     if not json_:
         console = _console()
         _print_findings(console, findings)
-    noise, obstacle = (None, "not asked for") if no_noise else _measure(duration, source.metric, quiet=json_)
+    noise, obstacle = (None, "not asked for") if no_noise else _measure(duration, quiet=json_)
     if json_:
         click.echo(json.dumps(_everything(findings, noise, obstacle), indent=1))
     elif noise:
@@ -57,7 +56,7 @@ def command(no_noise: bool, seconds: str, json_: bool) -> None:
         console.print(f"\nThe noise was not measured: {obstacle}")
 
 
-def _measure(seconds: float, memory: str, *, quiet: bool) -> tuple[Noise | None, str]:
+def _measure(seconds: float, *, quiet: bool) -> tuple[Noise | None, str]:
     """(noise, "") or (None, why it was not measured)."""
     from ..catalog.allocators import find_allocators
     from ..execute.loop_signals import stop_on_signals
@@ -72,8 +71,7 @@ def _measure(seconds: float, memory: str, *, quiet: bool) -> tuple[Noise | None,
         return None, error.message
     try:
         with stop_on_signals() as stop, _Progress(seconds, quiet) as progress:
-            glibc = find_allocators(["glibc"])[0]
-            return measure_noise(glibc, seconds, run_trial, memory=memory, stop=stop, progress=progress), ""
+            return measure_noise(find_allocators(["glibc"])[0], seconds, run_trial, stop=stop, progress=progress), ""
     except HeapyardError as error:
         return None, error.message
     finally:

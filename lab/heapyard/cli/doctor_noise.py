@@ -65,14 +65,11 @@ def measure_noise(
     seconds: float,
     launch: Launch,
     *,
-    memory: str = PRIMARY_MEMORY,
     seed: int = 0,
     stop: threading.Event | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Noise:
     """Run blocks of the workload against itself under `allocator` for about `seconds`, at least three.
-
-    `memory` is the response of memory that experiments here lead with.
 
     `progress` is told the share done between trials. HeapyardError when a trial fails or `stop` is set.
     """
@@ -80,7 +77,7 @@ def measure_noise(
     control = Treatment(allocator.name + CONTROL_SUFFIX, allocator, role="control")
     run = _Run(
         {t.label: t for t in (baseline, control)},
-        Settings(baseline=allocator.name, seed=seed, memory_metric=memory),
+        Settings(baseline=allocator.name, seed=seed),
         launch,
         stop,
         progress,
@@ -111,7 +108,7 @@ def measure_noise(
         median(run.walls),
         median(run.overheads),
         _spread(counted, PRIMARY_TIME),
-        _spread(counted, memory),
+        _spread(counted, PRIMARY_MEMORY),
     )
 
 

@@ -6,12 +6,11 @@ import itertools
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..model.errors import SetupError
 from ..model.experiment import Settings
-from ..model.leading import GROUP_CHARGED
 from .machine_files import Files
 
 MOUNT = "sys/fs/cgroup"
@@ -32,38 +31,52 @@ def home_of_groups(files: Files) -> tuple[str, str]:
     parts = [p for p in path.split("/") if p]
     if ".." in parts:
         return "", "the control group of this process lies outside of what it can see"
-    own = "/".join([MOUNT, *parts])
-    for name, what in _LIMITS.items():
-        if (limit := files.text(f"{own}/{name}")) is not None and limit.split()[0] != "max":
-            return "", f"the control group of this process has a limit of {what}, which a group beside it would escape"
-    for depth in range(max(len(parts) - 1, 0), -1, -1):
+    for depth in range(len(parts), -1, -1):
         folder = "/".join([MOUNT, *parts[:depth]])
-        if "memory" not in (files.text(f"{folder}/cgroup.subtree_control") or "").split():
-            continue
-        if all(os.access(files.root / folder / name, os.W_OK) for name in (".", "cgroup.procs")):
-            return folder, ""
+        # A group that holds processes, as our own does, has no groups with accounts below; the root alone may.
+        usable = depth < len(parts) or depth == 0
+        if usable and "memory" in (files.text(f"{folder}/cgroup.subtree_control") or "").split():
+            if all(os.access(files.root / folder / name, os.W_OK) for name in (".", "cgroup.procs")):
+                return folder, ""
+        for name, what in _LIMITS.items():
+            if (limit := files.text(f"{folder}/{name}")) and limit.split()[0] != "max":
+                return "", f"a group for each trial would escape the limit of {what} that this process has"
     return "", "no control group above this process lets it make one with an account of memory"
 
 
 @contextmanager
 def group_for(settings: Settings) -> Iterator[Path | None]:
-    """The folder of a new control group for one trial of an experiment that measures by groups, else None.
+    """The folder of a new control group for one trial; None in an experiment without groups.
 
-    SetupError where none can be made: an experiment keeps to one source. The group is gone afterwards, its processes having
-    ended. About 1 ms.
+    Where none can be made any more (resumed elsewhere) the trial goes without its figures; SetupError if they lead.
     """
-    if settings.memory_metric != GROUP_CHARGED:
+    if not settings.control_groups:
         yield None
         return
-    folder = make_group(Files(Path("/")))
+    with ExitStack() as ending:
+        try:
+            folder = ending.enter_context(own_group())
+        except SetupError:
+            if settings.memory_metric.startswith("group_"):
+                raise
+            folder = None
+        yield folder
+
+
+@contextmanager
+def own_group() -> Iterator[Path]:
+    """The folder of a new and empty control group; SetupError with the reason where none can be made.
+
+    The group is gone afterwards, its processes having ended. About 1 ms.
+    """
+    folder = _make(Files(Path("/")))
     try:
         yield folder
     finally:
         _remove(folder)
 
 
-def make_group(files: Files) -> Path:
-    """A new and empty group; SetupError with the reason when there can be none."""
+def _make(files: Files) -> Path:
     home, reason = home_of_groups(files)
     folder = files.root / home / f"heapyard-{os.getpid()}-{next(_numbers)}"
     if home:
@@ -76,13 +89,7 @@ def make_group(files: Files) -> Path:
                 return folder
             _remove(folder)
             reason = "this kernel does not keep a group's peak of memory (it does from Linux 5.19 on)"
-    raise SetupError(
-        f"a trial cannot have a control group for itself: {reason}",
-        remedy=f"Measure by looks instead: memory = \"charged\" in a study; {SCOPE} may help too.",
-    )
-
-
-SCOPE = "systemd-run --user --scope heapyard ..."
+    raise SetupError(f"a trial cannot have a control group for itself: {reason}")
 
 
 def _remove(folder: Path) -> None:

@@ -1,50 +1,36 @@
-"""Where the charged memory of this machine's trials comes from: decided once, before an experiment's first trial."""
+"""What the memory of this machine's trials is known from: found out once, before an experiment's first trial."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.errors import HeapyardError
-from ..model.experiment import Settings
-from ..model.leading import CHARGED, GROUP_CHARGED
 from .launcher import Launch, Running
 from .machine_finding import Finding
-from .memory_groups import group_for
-
-_BY_GROUPS = Settings(memory_metric=GROUP_CHARGED)
+from .memory_groups import own_group
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """`metric`: the response of memory that new experiments here lead with. `obstacle`: why it is not the group's."""
+def obstacle_to_groups() -> str:
+    """Why a trial cannot have a control group for itself here; "" when it can.
 
-    metric: str
-    obstacle: str = ""
-
-    def told(self) -> str:
-        if self.metric == GROUP_CHARGED:
-            return "memory is what the kernel charges each trial's control group for"
-        return f"memory is added up from looks at each process: {self.obstacle}"
-
-
-def memory_source() -> Source:
-    """Found by trying: /bin/true runs in a group of its own, and the kernel tells its peak. About 10 ms; changes nothing."""
+    Found by trying: /bin/true runs in one, and the kernel tells its peak. About 10 ms; nothing stays behind.
+    """
     try:
-        with tempfile.TemporaryDirectory(prefix="heapyard-group-") as name, group_for(_BY_GROUPS) as group:
-            folder = Path(name)
-            told = Launch(["/bin/true"], {}, folder / "json", folder / "out", folder / "errors", folder, timeout=10, group=group)
-            with Running(told) as running:
+        with tempfile.TemporaryDirectory(prefix="heapyard-group-") as name, own_group() as group:
+            at = Path(name)
+            launch = Launch(["/bin/true"], {}, at / "json", at / "out", at / "errors", at, timeout=10, group=group)
+            with Running(launch) as running:
                 found, complaint = running.result()
     except HeapyardError as error:
-        return Source(CHARGED, error.message)
+        return error.message
     if found.get("group_peak"):
-        return Source(GROUP_CHARGED)
-    return Source(CHARGED, complaint or f"a process cannot be moved into a control group: {os.strerror(found.get('error', 0))}")
+        return ""
+    return complaint or f"a process cannot be moved into a control group ({os.strerror(found.get('error', 0))})"
 
 
-def source_finding(source: Source) -> Finding:
-    """For the doctor: either source is sound."""
-    return Finding("charged memory", "ok", source.told().removeprefix("memory is "))
+def source_finding(obstacle: str) -> Finding:
+    """For the doctor: what charged memory comes from here. Either is sound."""
+    check = obstacle or "each trial's control group gives a second opinion"
+    return Finding("charged memory", "ok", f"added up from looks at every process; {check}")

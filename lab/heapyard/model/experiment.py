@@ -43,6 +43,7 @@ class Settings:
     redo_limit: float = 0.2  # share of blocks that may be repeated because a guard tripped
     time_metric: str = PRIMARY_TIME  # the two responses that the verdict and the Pareto front speak of
     memory_metric: str = PRIMARY_MEMORY
+    control_groups: bool = False  # each trial has a control group for itself, whose account of memory is read too
 
 
 @dataclass(frozen=True, slots=True)

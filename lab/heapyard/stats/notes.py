@@ -8,6 +8,7 @@ import numpy as np
 
 from ..model.analysis import Cell, Comparison, Interval, Overall
 from ..model.experiment import Settings
+from ..model.leading import CHARGED, GROUP_CHARGED
 from ..model.metrics import metric_named
 from ..model.observations import Observations
 from .contrasts import PAIRED
@@ -25,6 +26,8 @@ def notes_on(
         *_precision(cells, observations.settings),
         *_scatter(cells),
         *_second_opinion(tables, cells, observations),
+        *_unseen(observations),
+        *_account(cells, observations.settings),
         *_zeros(tables),
     )
 
@@ -94,6 +97,37 @@ def _second_opinion(tables: Sequence[Table], cells: Sequence[Cell], observations
                 f"{cell.workload}, {metric.title}, {comparison.treatment}: the model says {comparison.verdict} "
                 f"({_show(comparison.interval)}), ranks give {_show(ranks)}; look at the single trials."
             )
+
+
+def _unseen(observations: Observations) -> Iterator[str]:
+    """Where looks at charged memory may have missed more of it than the margin."""
+    if observations.settings.memory_metric != CHARGED:
+        return
+    held = {(r.workload, r.block, r.treatment): r.value for r in observations.rows if r.metric == CHARGED}
+    shares: dict[str, list[float]] = {}
+    for row in observations.rows:
+        place = row.workload, row.block, row.treatment
+        if row.metric == "charged_error" and held.get(place, 0) > 0:
+            shares.setdefault(row.workload, []).append(row.value / held[place])
+    wide = {w: m for w, found in shares.items() if (m := float(np.median(found))) > observations.settings.margin_memory}
+    if wide:
+        names = _list([f"{w} {share:.0%}" for w, share in wide.items()])
+        yield f"Page tables grew fast between two looks: so much of {_title(CHARGED)} may be unseen: {names}."
+
+
+def _account(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
+    """Where the kernel's account of the trial's control group gives another ratio than the sum over its processes."""
+    groups = {(c.workload, one.treatment): one.interval for c in cells if c.metric == GROUP_CHARGED for one in c.comparisons}
+    for cell in (c for c in cells if c.metric == CHARGED):
+        for one in cell.comparisons:
+            other = groups.get((cell.workload, one.treatment))
+            if other is None or (other.low <= one.interval.high and one.interval.low <= other.high):
+                continue
+            if abs(np.log(other.ratio / one.interval.ratio)) > np.log1p(settings.margin_memory):
+                yield (
+                    f"{cell.workload}, {_title(CHARGED)}, {one.treatment}: {_show(one.interval)} from looks, {_show(other)} by "
+                    "its control group, which counts pages that processes share once, and the kernel's own memory."
+                )
 
 
 def _disagrees(comparison: Comparison, ranks: Interval, margin: float) -> bool:

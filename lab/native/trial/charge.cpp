@@ -11,11 +11,13 @@
 namespace heapyard::trial {
 namespace {
 
+const std::int64_t kPage = sysconf(_SC_PAGESIZE);
+
 // THREAD_SIZE of x86-64 and arm64: four pages of 4 KiB, or one page where pages are larger.
-std::int64_t stack_of_a_thread() {
-  static const std::int64_t page = sysconf(_SC_PAGESIZE);
-  return std::max<std::int64_t>(16 << 10, page);
-}
+std::int64_t stack_of_a_thread() { return std::max<std::int64_t>(16 << 10, kPage); }
+
+// The least that page tables take for so many resident bytes: an entry of eight bytes for each page.
+std::int64_t entries_of(std::int64_t resident) { return resident / kPage * 8; }
 
 // The number behind `name` ("\nVmRSS:"), 0 where the kernel has no such line.
 std::int64_t number_after(const char* text, const char* name) {
@@ -38,10 +40,12 @@ bool holding_of(pid_t pid, Holding& found) {
 }
 
 void Charge::add(const Holding& one, const Holding& before) {
-  // A new high-water mark was reached between the two looks: with tables as large as at the fuller one of them, at least.
+  // A new high-water mark was reached between the two looks: with tables as large as at the fuller one of them, at least,
+  // and with those that the growth needed.
   const bool higher = one.highest_rss > before.highest_rss;
   const std::int64_t resident = higher ? one.highest_rss : one.rss;
-  now_.total += resident + (higher ? std::max(one.unmarked(), before.unmarked()) : one.unmarked());
+  const std::int64_t needed = before.unmarked() + entries_of(one.highest_rss - before.rss);
+  now_.total += resident + (higher ? std::max(one.unmarked(), needed) : one.unmarked());
   now_.page_tables += one.page_tables;
   now_.unmarked += one.unmarked();
   if (one.highest_rss > now_.highest_rss) {
@@ -63,10 +67,9 @@ void Charge::end_look() {
 }
 
 void Charge::finish(std::int64_t peak_rss) {
-  constexpr std::int64_t kEntriesOfATable = 512;
-  // A program that nobody saw: its pages need at least so many entries.
-  if (error_ < 0) around_ = peak_rss / kEntriesOfATable + stack_of_a_thread();
-  if (peak_rss > highest_rss_) peak_ = std::max(peak_, peak_rss + around_);
+  if (error_ < 0) around_ = stack_of_a_thread();  // nobody saw it
+  const std::int64_t unseen = peak_rss - highest_rss_;
+  if (unseen > 0) peak_ = std::max(peak_, peak_rss + around_ + entries_of(unseen));
 }
 
 }  // namespace heapyard::trial
