@@ -65,6 +65,39 @@ def test_twenty_percent_more_memory(yard):
         c for c in analyse(record.observations).cell("known_rss", "peak_rss").comparisons if c.treatment == "waste"
     )
     assert comparison.verdict == "worse" and abs(comparison.interval.ratio / truth - 1) < 0.01
+    for small, large in zip(values(record, "glibc", "charged"), values(record, "waste", "charged"), strict=True):
+        assert abs(large / small / truth - 1) < 0.01
+
+
+def test_twenty_percent_more_memory_that_is_resident_nowhere(yard):
+    """libsparse wastes page tables only: peak RSS sees nothing, charged memory all of it."""
+    result = yard.compare(program("known_rss"), MIB, 100, own={"sparse": shim("sparse")}, blocks=6)
+    assert result.returncode == 0, result.stderr
+    record = yard.record()
+    found = analyse(record.observations)
+    assert found.memory == "charged"
+    lean, wasteful = (values(record, label, "charged") for label in ("glibc", "sparse"))
+    resident = values(record, "glibc", "peak_rss")
+    for small, large, whole in zip(lean, wasteful, resident, strict=True):
+        assert 0 < small - whole < 1 << 20  # glibc's own tables
+        assert abs((large - small) / (0.2 * (MIB << 20)) - 1) < 0.03
+    verdicts = {
+        metric: next(c for c in found.cell("known_rss", metric).comparisons if c.treatment == "sparse")
+        for metric in ("charged", "peak_rss")
+    }
+    truth = 1 + 0.2 * (MIB << 20) * len(lean) / sum(lean)
+    assert verdicts["charged"].verdict == "worse" and abs(verdicts["charged"].interval.ratio / truth - 1) < 0.01
+    assert verdicts["peak_rss"].verdict == "equivalent"
+
+
+def test_what_looks_may_have_missed_is_stated(yard):
+    """The same without a pause at the top: what is measured and what is said to be unseen hold the truth between them."""
+    result = yard.compare(program("known_rss"), MIB, own={"sparse": shim("sparse")}, blocks=3)
+    assert result.returncode == 0, result.stderr
+    record = yard.record()
+    truth = sum(values(record, "glibc", "charged")) / 3 + 0.2 * (MIB << 20)
+    for found, unseen in zip(*(values(record, "sparse", name) for name in ("charged", "charged_error")), strict=True):
+        assert found - 0.01 * truth <= truth <= found + unseen + 0.01 * truth
 
 
 def test_the_same_peak_as_the_kernel_tells_anyone_else(yard):

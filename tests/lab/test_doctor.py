@@ -23,6 +23,7 @@ from heapyard.execute.machine_files import Files
 from heapyard.execute.machine_finding import write_command
 from heapyard.model.errors import HeapyardError
 from heapyard.model.experiment import TrialOutcome
+from heapyard.model.metrics import PRIMARY_MEMORY
 from heapyard.store import MachineLock
 
 CPU = "sys/devices/system/cpu"
@@ -349,7 +350,7 @@ class Machine:
         block = (self.launches - 2) // 2  # the first launch is the warm-up
         wall = math.exp(self.drift * block + self.random.gauss(0, math.sqrt(math.log1p(self.cv**2))))
         tripped = ("steal",) if 1 < self.launches <= 1 + 2 * self.trips else ()
-        return TrialOutcome(self.status, reason="it crashed", metrics={"wall": wall, "peak_rss": 1e7}, tripped=tripped)
+        return TrialOutcome(self.status, reason="it crashed", metrics={"wall": wall, PRIMARY_MEMORY: 1e7}, tripped=tripped)
 
 
 @pytest.fixture
