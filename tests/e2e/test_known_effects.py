@@ -91,7 +91,7 @@ def test_twenty_percent_more_memory_that_is_resident_nowhere(yard):
 
 
 def test_what_looks_may_have_missed_is_stated(yard):
-    """The same without a pause at the top: what is measured and what is said to be unseen hold the truth between them."""
+    """The same without a pause at the top: the truth lies between what is measured and that with what may be unseen."""
     result = yard.compare(program("known_rss"), MIB, own={"sparse": shim("sparse")}, blocks=3)
     assert result.returncode == 0, result.stderr
     record = yard.record()

@@ -55,7 +55,7 @@ def test_what_a_study_names_never_gives_way() -> None:
 
 
 @pytest.mark.parametrize("launch, leads", [(FakeLaunch, PEAK_RSS), (Launch, CHARGED)])
-def test_one_response_leads_every_form_of_the_answer(heapyard, tmp_path: Path, launch, leads: str) -> None:  # type: ignore[no-untyped-def]
+def test_one_response_leads_every_form_of_the_answer(heapyard, tmp_path, launch, leads):  # type: ignore[no-untyped-def]
     record = measured(tmp_path / "results", launch)
     analysis = analyse(record.observations)
     assert analysis.memory == leads and analysis.pareto
@@ -73,7 +73,8 @@ def test_a_stored_experiment_that_names_no_memory_means_peak_rss(tmp_path: Path)
     record = measured(tmp_path / "results", Launch)
     with sqlite3.connect(record.path / "experiment.sqlite" if record.path.is_dir() else record.path) as file:
         (text,) = file.execute("SELECT settings_json FROM experiment").fetchone()
-        settings = {name: value for name, value in json.loads(text).items() if name not in ("memory_metric", "control_groups")}
+        settings = json.loads(text)
+        del settings["memory_metric"], settings["control_groups"]
         file.execute("UPDATE experiment SET settings_json = ?", (json.dumps(settings),))
     file.close()
     again = store.load_record(record.path)
@@ -108,7 +109,8 @@ def charged(effects, **more):  # type: ignore[no-untyped-def]
 
 
 def test_an_account_of_the_kernel_that_disagrees_is_told() -> None:
-    effects = {("je", CHARGED): math.log(1.02), ("je", GROUP_CHARGED): math.log(1.3), ("mi", GROUP_CHARGED): math.log(1.01)}
+    ratios = {("je", CHARGED): 1.02, ("je", GROUP_CHARGED): 1.3, ("mi", GROUP_CHARGED): 1.01}
+    effects = {place: math.log(ratio) for place, ratio in ratios.items()}
     notes = [n for n in analyse(charged(effects)).notes if "control group" in n]
     assert len(notes) == 3 and all(", je: " in n for n in notes)  # one for each program
 

@@ -233,7 +233,7 @@ def test_colour_only_adds_to_words() -> None:
 
 def test_the_picture_places_points_where_they_belong() -> None:
     analysis, _ = simulate(2, 4, 10, noise=0.001, ratios={"jemalloc": (0.5, 2.0), "mimalloc": (2.0, 0.5)})
-    lines = scatter(analysis.pareto, "glibc")
+    lines = scatter(analysis.pareto, "glibc", memory="peak RSS")
     places = {
         key: next((y, line.index(key, 8)) for y, line in enumerate(lines[1:14]) if key in line[9:]) for key in "0bc"
     }

@@ -1,4 +1,4 @@
-"""A control group of version 2 for each trial, where this process may make one: its account of memory is the kernel's own."""
+"""A control group of version 2 for each trial, where this process may make one: the kernel keeps its account of memory."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _numbers = itertools.count()
 def home_of_groups(files: Files) -> tuple[str, str]:
     """(path of the group that may hold a group per trial, "") or ("", why there is none).
 
-    It is the nearest group above this process's own which lets its groups have accounts of memory and which we may write to.
-    Nothing is changed. O(depth) small reads.
+    It is the nearest group above this process's own that gives accounts of memory to groups below it, and that we may
+    write to. Nothing is changed. O(depth) small reads.
     """
     if files.text(f"{MOUNT}/cgroup.controllers") is None:
         return "", "there are no control groups of version 2"

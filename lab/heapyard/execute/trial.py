@@ -54,10 +54,11 @@ def run_trial(
     try:
         launch = prepare_launch(program, treatment, settings, scene, pad=pad, collector=collector)
         before = read_guards()
-        with group_for(settings) as group, Running(replace(launch, group=group)) as running:
-            client = serve(program, running, scene, settings, stop) if program.server else None
-            if client is None or not client.failed:
-                running.wait(stop=stop)
+        with group_for(settings) as group:
+            with Running(replace(launch, group=group)) as running:
+                client = serve(program, running, scene, settings, stop) if program.server else None
+                if client is None or not client.failed:
+                    running.wait(stop=stop)
             found, complaint = running.result()
         after = read_guards()
     finally:

@@ -14,8 +14,8 @@ _IN_THEIR_PLACE = (CHARGED, PEAK_RSS)  # measured in every trial: the first sinc
 def leading_memory(wanted: str, *measured: Collection[str]) -> str:
     """The response to speak of where `wanted` was asked for, in one experiment or, like with like, in several.
 
-    `measured`: for each experiment the names of what was measured. Charged memory that one of them lacks gives way to what
-    all have: from a group to looks, from looks to peak RSS. What a study named itself never gives way. O(experiments).
+    `measured`: for each experiment the names of what was measured. Charged memory that one of them lacks gives way to
+    what all have: from a group to looks, from looks to peak RSS. Any other response never gives way. O(experiments).
     """
     if wanted not in (CHARGED, GROUP_CHARGED):
         return wanted

@@ -117,7 +117,8 @@ def _unseen(observations: Observations) -> Iterator[str]:
 
 def _account(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
     """Where the kernel's account of the trial's control group gives another ratio than the sum over its processes."""
-    groups = {(c.workload, one.treatment): one.interval for c in cells if c.metric == GROUP_CHARGED for one in c.comparisons}
+    by_group = [c for c in cells if c.metric == GROUP_CHARGED]
+    groups = {(c.workload, one.treatment): one.interval for c in by_group for one in c.comparisons}
     for cell in (c for c in cells if c.metric == CHARGED):
         for one in cell.comparisons:
             other = groups.get((cell.workload, one.treatment))
@@ -125,8 +126,8 @@ def _account(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
                 continue
             if abs(np.log(other.ratio / one.interval.ratio)) > np.log1p(settings.margin_memory):
                 yield (
-                    f"{cell.workload}, {_title(CHARGED)}, {one.treatment}: {_show(one.interval)} from looks, {_show(other)} by "
-                    "its control group, which counts pages that processes share once, and the kernel's own memory."
+                    f"{cell.workload}, {_title(CHARGED)}, {one.treatment}: {_show(one.interval)} from looks, "
+                    f"{_show(other)} by its control group. The group counts shared pages once, and the kernel's own memory."
                 )
 
 

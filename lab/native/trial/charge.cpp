@@ -40,8 +40,8 @@ bool holding_of(pid_t pid, Holding& found) {
 }
 
 void Charge::add(const Holding& one, const Holding& before) {
-  // A new high-water mark was reached between the two looks: with tables as large as at the fuller one of them, at least,
-  // and with those that the growth needed.
+  // A new high-water mark was reached between the two looks: with the tables that the growth needed, or with those of
+  // this look if they are more.
   const bool higher = one.highest_rss > before.highest_rss;
   const std::int64_t resident = higher ? one.highest_rss : one.rss;
   const std::int64_t needed = before.unmarked() + entries_of(one.highest_rss - before.rss);

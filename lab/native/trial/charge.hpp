@@ -2,8 +2,8 @@
 // resident memory, page tables, swap, huge pages of the pool, and kernel stacks.
 //
 // Between two looks only resident memory is known, since the kernel keeps its high-water mark (VmHWM, and the wait
-// status at the end). So a peak of resident memory is never missed, however short. Page tables and the rest have no such
-// mark: `error` says by how much they grew at most from one look to the next.
+// status at the end). So a peak of resident memory is never missed, however short. Page tables and the rest have no
+// such mark: `error` says by how much they grew at most from one look to the next.
 #pragma once
 
 #include <sys/types.h>
@@ -27,8 +27,8 @@ bool holding_of(pid_t pid, Holding& found);
 
 class Charge {
  public:
-  // A look begins; then every process of the tree is added; then the look ends. `before` is what the same program in the
-  // same process held at the look before, nothing if it is new.
+  // A look begins; then every process of the tree is added; then the look ends. `before` is what the same program in
+  // the same process held at the look before, nothing if it is new.
   void begin_look() { now_ = {}; }
   void add(const Holding& one, const Holding& before);
   void end_look();
