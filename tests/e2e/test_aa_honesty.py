@@ -28,11 +28,12 @@ import pytest  # noqa: E402
 from e2e_yard import Yard  # noqa: E402
 
 from heapyard.cli.doctor_noise import WORKLOAD  # noqa: E402
+from heapyard.model.metrics import PRIMARY_MEMORY, PRIMARY_TIME, metric_named  # noqa: E402
 from heapyard.stats.analyse import analyse  # noqa: E402
 
 RUNS = 40
 ALLOCATOR = "jemalloc"
-METRICS = ("wall", "peak_rss")
+METRICS = (PRIMARY_TIME, PRIMARY_MEMORY)
 # The usual way to an answer: a pilot, then as many blocks as its noise asks for; at most so long.
 MANNER = ("--precision", "1.5%", "--budget", "15s", "--no-html")
 PROMISE = 0.05  # of comparisons of equals may call a difference, for each metric
@@ -129,12 +130,11 @@ def at_least(hits: int, trials: int, chance: float) -> float:
 
 
 def markdown(found: dict[str, object]) -> str:
-    names = {"wall": "wall time", "peak_rss": "peak RSS"}
     lines = [
         f"`compare` of {found['allocator']} against a byte-identical copy of it, {found['runs']} times "
         f"({found['minutes']:.0f} min; {found['workload']}; `{found['manner']}`; {found['machine']})",
         "",
-        "| | " + " | ".join(names[m] for m in METRICS) + " |",
+        "| | " + " | ".join(metric_named(m).title for m in METRICS) + " |",
         "|---" * (len(METRICS) + 1) + "|",
     ]
 

@@ -19,6 +19,7 @@ from heapyard.execute.experiment import carry_out
 from heapyard.model.experiment import Settings
 from heapyard.model.leading import CHARGED, GROUP_CHARGED, PEAK_RSS, leading_memory
 from heapyard.model.metrics import METRICS, PRIMARY_MEMORY
+from heapyard.model.observations import Observation
 from heapyard.report.json_answer import answer
 from heapyard.stats.analyse import analyse
 
@@ -115,14 +116,19 @@ def test_an_account_of_the_kernel_that_disagrees_is_told() -> None:
     assert len(notes) == 3 and all(", je: " in n for n in notes)  # one for each program
 
 
-def test_looks_that_may_have_missed_more_than_the_margin_are_told() -> None:
-    from heapyard.model.observations import Observation
-
+@pytest.mark.parametrize(
+    "part, whole, shares, words",
+    [
+        ("charged_error", CHARGED, (0.2, 0.01), "may be unseen: jq 20%."),
+        ("sample_gap", "wall", (0.6, 0.02), "Looks were rare"),
+    ],
+)
+def test_what_looks_may_have_missed_is_told(part: str, whole: str, shares: tuple[float, float], words: str) -> None:
     found = charged({}, size=1e7)
     unseen = [
-        Observation(r.workload, r.treatment, r.block, "charged_error", r.value * (0.2 if r.workload == "jq" else 0.01))
+        Observation(r.workload, r.treatment, r.block, part, r.value * shares[r.workload != "jq"])
         for r in found.rows
-        if r.metric == CHARGED
+        if r.metric == whole
     ]
-    (note,) = [n for n in analyse(replace(found, rows=(*found.rows, *unseen))).notes if "unseen" in n]
-    assert "jq 20%" in note and "z3" not in note
+    (note,) = [n for n in analyse(replace(found, rows=(*found.rows, *unseen))).notes if words in n]
+    assert f"jq {shares[0]:.0%}" in note and "z3" not in note

@@ -9,12 +9,14 @@ import numpy as np
 from ..model.analysis import Cell, Comparison, Interval, Overall
 from ..model.experiment import Settings
 from ..model.leading import CHARGED, GROUP_CHARGED
-from ..model.metrics import metric_named
+from ..model.metrics import PRIMARY_TIME, metric_named
 from ..model.observations import Observations
 from .contrasts import PAIRED
 from .robust import hodges_lehmann
 from .scale import margin_of, scale_for
 from .tables import Table, excluded
+
+RARE = 0.25  # of a trial's time without a look, in the median trial: a quarter of its life nobody knows
 
 
 def notes_on(
@@ -100,19 +102,28 @@ def _second_opinion(tables: Sequence[Table], cells: Sequence[Cell], observations
 
 
 def _unseen(observations: Observations) -> Iterator[str]:
-    """Where looks at charged memory may have missed more of it than the margin."""
+    """Where looks may have missed more charged memory than the margin, or were too rare to tell."""
     if observations.settings.memory_metric != CHARGED:
         return
-    held = {(r.workload, r.block, r.treatment): r.value for r in observations.rows if r.metric == CHARGED}
-    shares: dict[str, list[float]] = {}
+    limit = observations.settings.margin_memory
+    if fast := _shares(observations, "charged_error", CHARGED, limit):
+        yield f"Page tables grew fast between two looks: so much of {_title(CHARGED)} may be unseen: {fast}."
+    if rare := _shares(observations, "sample_gap", PRIMARY_TIME, RARE):
+        yield (
+            "Looks were rare: page tables that came and went in the longest gap between two are not in "
+            f"{_title(CHARGED)}. That gap, as a share of the time: {rare}."
+        )
+
+
+def _shares(observations: Observations, part: str, whole: str, limit: float) -> str:
+    """Workloads where `part` is more than `limit` of `whole` in the median trial, each with that share."""
+    wholes = {(r.workload, r.block, r.treatment): r.value for r in observations.rows if r.metric == whole}
+    found: dict[str, list[float]] = {}
     for row in observations.rows:
-        place = row.workload, row.block, row.treatment
-        if row.metric == "charged_error" and held.get(place, 0) > 0:
-            shares.setdefault(row.workload, []).append(row.value / held[place])
-    wide = {w: m for w, found in shares.items() if (m := float(np.median(found))) > observations.settings.margin_memory}
-    if wide:
-        names = _list([f"{w} {share:.0%}" for w, share in wide.items()])
-        yield f"Page tables grew fast between two looks: so much of {_title(CHARGED)} may be unseen: {names}."
+        if row.metric == part and (of := wholes.get((row.workload, row.block, row.treatment), 0)) > 0:
+            found.setdefault(row.workload, []).append(row.value / of)
+    medians = {workload: float(np.median(shares)) for workload, shares in found.items()}
+    return _list([f"{workload} {share:.0%}" for workload, share in medians.items() if share > limit])
 
 
 def _account(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
