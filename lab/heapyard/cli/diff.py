@@ -60,7 +60,7 @@ def _leading(first: Record, second: Record) -> tuple[tuple[str, str], str]:
     wanted = second.experiment.settings
     memory = leading_memory(wanted.memory_metric, *({row.metric for row in r.observations.rows} for r in (first, second)))
     titles = [metric_named(m).title for m in (memory, wanted.memory_metric)]
-    told = "" if memory == wanted.memory_metric else f"memory is compared by {titles[0]}: {first.id} has no {titles[1]}"
+    told = "" if memory == wanted.memory_metric else f"memory is compared by {titles[0]}, since not both have {titles[1]}"
     return (wanted.time_metric, memory), told
 
 

@@ -42,7 +42,8 @@ def scatter(
         grid[place[0]][place[1]] = keys[point.treatment]
     top, bottom = upward.value(rows - 1), upward.value(0)
     left, right = across.value(0), across.value(columns - 1)
-    lines = [f"memory ({memory}, ratio; lower is better)"]
+    named = f"{memory} (" if "memory" in memory else f"memory ({memory}, "
+    lines = [f"{named}ratio; lower is better)"]
     for i, row in enumerate(grid):
         label = (
             f"{top:.2f}"

@@ -16,6 +16,7 @@ from .robust import hodges_lehmann
 from .scale import margin_of, scale_for
 from .tables import Table, excluded
 
+SHOWN = 3  # of what control groups see otherwise, the furthest first
 RARE = 0.25  # of a trial's time without a look, in the median trial: a quarter of its life nobody knows
 
 
@@ -127,19 +128,26 @@ def _shares(observations: Observations, part: str, whole: str, limit: float) -> 
 
 
 def _account(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
-    """Where the kernel's account of the trial's control group gives another ratio than the sum over its processes."""
+    """Where the kernel's account of the trials' control groups gives another ratio than the sum over processes."""
     by_group = [c for c in cells if c.metric == GROUP_CHARGED]
     groups = {(c.workload, one.treatment): one.interval for c in by_group for one in c.comparisons}
+    apart: list[tuple[float, str]] = []
     for cell in (c for c in cells if c.metric == CHARGED):
         for one in cell.comparisons:
             other = groups.get((cell.workload, one.treatment))
             if other is None or (other.low <= one.interval.high and one.interval.low <= other.high):
                 continue
-            if abs(np.log(other.ratio / one.interval.ratio)) > np.log1p(settings.margin_memory):
-                yield (
-                    f"{cell.workload}, {_title(CHARGED)}, {one.treatment}: {_show(one.interval)} from looks, "
-                    f"{_show(other)} by its control group. The group counts shared pages once, and the kernel's own memory."
-                )
+            distance = abs(float(np.log(other.ratio / one.interval.ratio)))
+            if distance > np.log1p(settings.margin_memory):
+                told = f"{cell.workload}, {one.treatment} {other.ratio:.3f} instead of {one.interval.ratio:.3f}"
+                apart.append((distance, told))
+    if apart:
+        worst = [told for _, told in sorted(apart, reverse=True)[:SHOWN]]
+        more = f"; and {len(apart) - SHOWN} more" if len(apart) > SHOWN else ""
+        yield (
+            f"The kernel's account of control groups gives other ratios of {_title(CHARGED)}: {'; '.join(worst)}{more}. "
+            "It counts shared pages once, and the kernel's own memory."
+        )
 
 
 def _disagrees(comparison: Comparison, ranks: Interval, margin: float) -> bool:
