@@ -35,7 +35,7 @@ def at_rest(measure: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
     """What is measured with a rest, in milliseconds, in which somebody looked: longer where looks are rare."""
     for rest in (200, 2000, 20000):
         found = measure(rest)
-        if found["samples"] and found["samples"][-1][0] > found["wall"] - 0.7e-3 * rest:
+        if found["samples"] and found["samples"][-1][0] > found["wall"] - 0.5e-3 * rest:
             return found
     pytest.fail("nobody looked in 20 seconds")
 
