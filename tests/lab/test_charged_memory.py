@@ -15,7 +15,7 @@ from test_trial import program, shim, trial
 from test_trial_launcher import launch
 
 from heapyard.execute.machine_files import Files
-from heapyard.execute.memory_groups import group_for, home_of_groups
+from heapyard.execute.memory_groups import _make, group_for, home_of_groups
 from heapyard.execute.memory_source import obstacle_to_groups, source_finding
 from heapyard.model import places
 from heapyard.model.errors import SetupError
@@ -81,8 +81,9 @@ def test_a_thread_counts_with_its_kernel_stack() -> None:
     threads = int(Path("/proc/loadavg").read_text().split()[3].split("/")[1])
     each = kib * 1024 / threads
     script = (
-        "import sys, threading, time\nfor _ in range(int(sys.argv[1])): "
-        "threading.Thread(target=time.sleep, args=(int(sys.argv[2]) / 1000,)).start()"
+        "import sys, threading, time\ngate = threading.Event()\n"
+        "for _ in range(int(sys.argv[1])): threading.Thread(target=gate.wait).start()\n"
+        "time.sleep(int(sys.argv[2]) / 1000); gate.set()"
     )
     python = ("/usr/bin/python3", "-I", "-S", "-c", script)
     few, many = (at_rest(lambda rest, n=n: launch("--", *python, n, str(rest))) for n in ("1", "101"))
@@ -154,6 +155,13 @@ def test_version_1_and_rights_that_are_missing_are_told(tmp_path: Path, monkeypa
     assert home_of_groups(files)[0]
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
     assert "no control group above" in home_of_groups(files)[1]
+
+
+def test_a_kernel_that_keeps_no_peak_is_told_and_nothing_stays_behind(tmp_path: Path) -> None:
+    files = kernel(tmp_path, "/a/b", {"": "memory", "/a": "memory"})
+    with pytest.raises(SetupError, match="from Linux 5.19 on"):
+        _make(files)
+    assert not list(tmp_path.rglob("heapyard-*"))
 
 
 def test_a_user_without_rights_falls_back_and_says_so() -> None:
