@@ -75,7 +75,19 @@ def _settings(study: Study, baseline: str) -> Settings:
     given["control_groups"] = not obstacle
     if obstacle and given.get("memory_metric", "").startswith("group_"):
         raise SetupError(obstacle, remedy='The study asks for its figures; memory = "charged" needs none.')
-    return Settings(baseline=baseline, **given)
+    settings = Settings(baseline=baseline, **given)
+    return replace(settings, looks=_looks(study, settings))
+
+
+def _looks(study: Study, settings: Settings) -> tuple[int, ...]:
+    """When to look for what is settled: never where a width or a number of blocks was asked for, or where claims and
+    figures need every level measured alike."""
+    from ..design.looks import looks_from
+
+    asked = {"precision", "blocks"} & study.settings.keys()
+    if asked or study.factors or study.claims or study.figures or study.mutator:
+        return ()
+    return looks_from(settings.pilot_blocks, settings.max_blocks)
 
 
 def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:

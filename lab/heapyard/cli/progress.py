@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..execute.loop_watcher import Moment, Watcher
 from ..model.experiment import Experiment, TrialOutcome
-from ..model.journal import ABANDONED, BUDGET, DROPPED, INTERRUPTED, PLANNED, REPEATED, UNCOUNTED
+from ..model.journal import ABANDONED, BUDGET, DROPPED, INTERRUPTED, PLANNED, REPEATED, SETTLED, UNCOUNTED
 from ..model.units import format_duration
 from .consoles import remark, remarks
 from .progress_width import LiveWidth
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 LOG_INTERVAL = 10.0  # seconds between two lines of the plain log
 
-_TOLD = (ABANDONED, BUDGET, DROPPED, PLANNED, REPEATED, UNCOUNTED)
+_TOLD = (ABANDONED, BUDGET, DROPPED, PLANNED, REPEATED, SETTLED, UNCOUNTED)
+
+
+def _shown(kind: str, text: str) -> str:
+    """An event as a line; who is settled where is for `heapyard show --events`."""
+    return f"{kind}: {text.partition(':')[0] if kind == SETTLED else text}"
 
 
 class Progress(Watcher):
@@ -69,7 +74,7 @@ class PlainProgress(Progress):
 
     def event(self, kind: str, text: str) -> None:
         if kind in _TOLD:
-            remark(f"{kind}: {text}")
+            remark(_shown(kind, text))
 
 
 class TerminalProgress(Progress):
@@ -111,7 +116,7 @@ class TerminalProgress(Progress):
 
         if kind in _TOLD:
             style = "yellow" if kind in (ABANDONED, DROPPED) else "dim"
-            self._console.print(Text(f"{kind}: {text}", style=style))
+            self._console.print(Text(_shown(kind, text), style=style))
         elif kind == INTERRUPTED:
             self._console.print(Text("stopping", style="dim"))
 

@@ -1,4 +1,4 @@
-"""The loop that carries out an experiment: warm-up, pilot, then as many further blocks as the pilot's noise calls for.
+"""The loop that carries out an experiment: warm-up, pilot, then stage by stage what its plan asks for.
 
 Everything is planned in the journal before it runs, and the journal is all the loop needs to go on after an
 interruption.
@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from ..design.two_stage import blocks_wanted
 from ..model.errors import HeapyardError
 from ..model.experiment import Block, Experiment, Settings, Treatment, TrialOutcome
 from ..model.journal import (
@@ -26,7 +25,6 @@ from ..model.journal import (
     DROPPED,
     INTERRUPTED,
     NOTED,
-    PLANNED,
     REPEATED,
     RESUMED,
     UNCOUNTED,
@@ -36,6 +34,7 @@ from ..model.program import Program
 from ..model.units import format_duration
 from .loop_counts import COUNTED_ROUNDS, counts_for, still_wanted
 from .loop_plan import MAIN, PILOT, WARM_UP, Pair, Plan
+from .loop_stages import Stages
 from .loop_tally import Tally
 from .loop_watcher import Moment, Watcher
 
@@ -97,6 +96,7 @@ class _Loop:
         self.programs = {p.name: p for p in experiment.programs}
         self.treatments = {t.label: t for t in experiment.treatments}
         self.plan, self.tally = Plan(experiment, journal), Tally(experiment)
+        self.stages = Stages(experiment, self.plan, self.tally)
         self.short_of_budget = False
 
     def run(self) -> Ending:
@@ -106,9 +106,10 @@ class _Loop:
             self._run_stage(WARM_UP)
             self._check_alive()
             self._run_stage(PILOT)
-            if not self.short_of_budget:
-                self._plan_main()
-                self._run_stage(MAIN)
+            while not self.short_of_budget:
+                self._run_stage(MAIN)  # first what is planned already: a fixed number, or what an interruption left
+                if self.short_of_budget or not self._plan_more():
+                    break
         except _Stopped:
             self._event(INTERRUPTED, f"after {self.plan.done} of {self.plan.planned} blocks")
             return "interrupted"
@@ -132,29 +133,15 @@ class _Loop:
         for block in self.plan.cut_short():
             self.plan.repeat(block)
 
-    def _plan_main(self) -> None:
-        """Stein's second stage: per workload the number of blocks that the pilot's noise asks for; planned once."""
-        if self.settings.blocks is not None or any(self.plan.of(MAIN)):
-            return
-        pilot, rounds, totals = self.settings.pilot_blocks, dict[str, range](), list[str]()
-        for workload in self._alive():
-            times = self.tally.log_times(workload, (b.index for b in self.plan.of(PILOT, "done", workload)))
-            if not times:
-                continue
-            wanted = blocks_wanted(
-                times,
-                precision=self.settings.precision,
-                confidence=self.settings.confidence,
-                at_most=self.settings.max_blocks,
-            )
-            rounds[workload] = range(pilot, pilot + wanted - len(times))
-            totals.append(f"{workload} {wanted}")
-        self.plan.extend(MAIN, list(self.treatments), rounds, self.tally.dropped())
-        self._event(
-            PLANNED,
-            f"blocks that the pilot's noise asks for, for intervals of ±{100 * self.settings.precision:.3g} %: "
-            + (", ".join(totals) or "none"),
-        )
+    def _plan_more(self) -> bool:
+        """Plan the next stage if there is one; see loop_stages."""
+        stage = self.stages.following()
+        if stage is None:
+            return False
+        self.plan.extend(MAIN, list(self.treatments), stage.rounds, stage.without)
+        for kind, text in stage.told:
+            self._event(kind, text)
+        return bool(self.plan.due(MAIN))
 
     def _next(self, stage: str) -> Block | None:
         """The next block to run; None when there is none, or none that is expected to end within the budget."""
@@ -279,13 +266,9 @@ class _Loop:
 
     # --- how it stands
 
-    def _alive(self) -> list[str]:
-        gone = self.tally.abandoned()
-        return [w for w in self.programs if w not in gone]
-
     def _check_alive(self) -> None:
         """HeapyardError when no workload is left."""
-        if self._alive():
+        if self.programs.keys() - self.tally.abandoned():
             return
         reasons = [f"{w}: {self._why(w, self.settings.baseline)}" for w in self.programs]
         more = f" (and {len(reasons) - 1} more programs failed)" if len(reasons) > 1 else ""
@@ -307,6 +290,7 @@ class _Loop:
         """Seconds to the end of what is planned, or of the budget if that comes first."""
         dropped, gone = self.tally.dropped(), self.tally.abandoned()
         due = sum(self.tally.expected(b, dropped) for b in self.plan.due() if b.workload not in gone)
+        due += self.stages.later_seconds(gone, dropped)
         left = math.inf if self.settings.budget is None else max(self.settings.budget - self.tally.spent, 0.0)
         return min(due, left)
 

@@ -27,7 +27,7 @@ class Plan:
     def extend(
         self, stage: str, labels: Sequence[str], rounds: range | Mapping[str, range], without: Iterable[Pair] = ()
     ) -> None:
-        """Append a stage.
+        """Append a stage, or more of it.
 
         Pairs of workload and treatment in `without` are left out; the rest keeps its random order.
         """
@@ -64,6 +64,22 @@ class Plan:
             for b, s in self._blocks.values()
             if b.stage == stage and status in (None, s) and workload in (None, b.workload)
         )
+
+    def rounds(self, workload: str) -> int:
+        """Blocks of the workload that are planned in all stages so far, the warm-up and repetitions apart."""
+        return max((b.round + 1 for b, _ in self._measured(workload)), default=0)
+
+    def last_labels(self, workload: str) -> tuple[str, ...]:
+        """Who takes part in the workload's last round; what was released before does not."""
+        last = max((b for b, _ in self._measured(workload)), key=lambda b: b.round, default=None)
+        return last.order if last else ()
+
+    def done_blocks(self, workload: str) -> list[int]:
+        """Indices of the workload's blocks that count."""
+        return [b.index for b, status in self._measured(workload) if status == "done"]
+
+    def _measured(self, workload: str) -> Iterator[tuple[Block, BlockStatus]]:
+        return ((b, s) for b, s in self._blocks.values() if b.workload == workload and b.stage != WARM_UP)
 
     def count(self, *wanted: BlockStatus) -> int:
         """Blocks of these states, the warm-up apart."""

@@ -1,10 +1,10 @@
-"""What an experiment has learned so far: durations, failures, the pilot's times; rebuilt when it is resumed."""
+"""What an experiment has learned so far: durations, failures, leading responses; rebuilt when it is resumed."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -28,7 +28,7 @@ class Seen:
     status: str
     answer: str
     seconds: float
-    wall: float  # NaN if it has none
+    responses: Mapping[str, float]  # the few that plans look at; those it has
     tripped: bool  # a guard was over its limit
 
 
@@ -38,6 +38,8 @@ class Tally:
     def __init__(self, experiment: Experiment):
         self._experiment = experiment
         self._baseline = experiment.settings.baseline
+        # Wall time sizes the plan; the responses that the verdict speaks of are what looks ask about.
+        self._watched = {PRIMARY_TIME, experiment.settings.time_metric, experiment.settings.memory_metric}
         self._reference = {self._baseline, *(t.label for t in experiment.treatments if t.role == "control")}
         self._seen: list[Seen] = []
         self._seconds: dict[Pair, list[float]] = defaultdict(list)
@@ -53,7 +55,7 @@ class Tally:
                 outcome.status,
                 outcome.answer,
                 seconds,
-                outcome.metrics.get(PRIMARY_TIME, math.nan),
+                self._responses(outcome.metrics),
                 bool(outcome.tripped) and block.stage != WARM_UP,
             )
         )
@@ -70,10 +72,13 @@ class Tally:
                     t.status,
                     t.answer,
                     t.ended - t.started,
-                    t.metrics.get(PRIMARY_TIME, math.nan),
+                    self._responses(t.metrics),
                     bool(t.tripped) and t.stage != WARM_UP,
                 )
             )
+
+    def _responses(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        return {name: metrics[name] for name in self._watched if name in metrics}
 
     def _add(self, seen: Seen) -> None:
         self._seen.append(seen)
@@ -122,12 +127,17 @@ class Tally:
         out = {label for workload, label in dropped if workload == block.workload}
         return sum(self.typical(block.workload, label) for label in block.order if label not in out)
 
-    def log_times(self, workload: str, blocks: Iterable[int]) -> list[list[float]]:
-        """ln(wall), complete ones of the given blocks x treatments that never failed there, in plan order."""
+    def measured(self, workload: str) -> list[str]:
+        """Labels that never failed on the workload, in plan order."""
         failed = {label for w, label in self.failures() if w == workload}
-        labels = [t.label for t in self._experiment.treatments if t.label not in failed]
-        walls: dict[int, dict[str, float]] = {index: {} for index in blocks}
+        return [t.label for t in self._experiment.treatments if t.label not in failed]
+
+    def logs(self, workload: str, blocks: Iterable[int], metric: str, labels: Sequence[str]) -> list[list[float]]:
+        """ln(response), those of the given blocks that are complete for `labels` x `labels`; `metric` is wall time or one
+        that the verdict speaks of."""
+        found: dict[int, dict[str, float]] = {index: {} for index in blocks}
         for s in self._seen:
-            if s.workload == workload and s.block in walls and s.status == "ok" and s.wall > 0:
-                walls[s.block][s.treatment] = math.log(s.wall)
-        return [[row[label] for label in labels] for row in walls.values() if all(label in row for label in labels)]
+            value = s.responses.get(metric, math.nan)
+            if s.workload == workload and s.block in found and s.status == "ok" and value > 0:
+                found[s.block][s.treatment] = math.log(value)
+        return [[row[label] for label in labels] for row in found.values() if all(label in row for label in labels)]

@@ -30,7 +30,7 @@ class Comparison:
     workload: str
     metric: str
     treatment: str
-    blocks: int  # of the workload; for the overall comparison the number of workloads
+    blocks: int  # that the treatment took part in; for the overall comparison the number of workloads
     interval: Interval  # paired by block, this pair alone, 95 %
     simultaneous: Interval  # Dunnett: all treatments against the baseline hold together
     p_value: float  # adjusted (Dunnett)
@@ -52,17 +52,20 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """All treatments on one workload for one metric; blocks model ln y = treatment + block + error."""
+    """All treatments on one workload for one metric; blocks model ln y = treatment + block + error.
+
+    Summaries and noise speak of the blocks in which everybody took part, comparisons of all that a treatment has.
+    """
 
     workload: str
     metric: str
-    blocks: int
+    blocks: int  # of the treatments that were not released before the end
     residual_df: int
     residual_cv: float  # sqrt(exp(s^2) - 1): the noise of one trial beyond its block
     summaries: tuple[Summary, ...]
     comparisons: tuple[Comparison, ...]  # against the baseline, control excluded
     control: Comparison | None  # the A/A control against the baseline
-    half_width: float  # of the 95 % interval of one ratio, as ratio minus one
+    half_width: float  # of the 95 % interval of one ratio with so many blocks, as ratio minus one
     method: str = "t"  # "t": pooled mean square; "paired t": each pair its own, where scatter differs
 
 

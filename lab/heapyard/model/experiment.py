@@ -28,6 +28,9 @@ class Settings:
     pilot_blocks: int = 6
     blocks: int | None = None  # fixed number of blocks; None = Stein's two-stage size
     max_blocks: int = 200
+    # Numbers of blocks after which allocators that are settled on a program are released there; empty = never.
+    looks: tuple[int, ...] = ()
+    look_levels: tuple[float, float] = (0.001, 0.005)  # of each look: for a difference, for equivalence
     margin_time: float = 0.02
     margin_memory: float = 0.05
     confidence: float = 0.95

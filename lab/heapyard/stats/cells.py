@@ -10,7 +10,7 @@ import numpy as np
 from ..design.two_stage import blocks_to_decide
 from ..model.analysis import Cell, Comparison, Summary
 from ..model.experiment import Settings
-from ..model.metrics import Direction, metric_named
+from ..model.metrics import Direction, Metric, metric_named
 from .block_model import cv_of
 from .contrasts import Contrast, Contrasts
 from .letters import compact_letters
@@ -20,43 +20,55 @@ from .verdict import verdict
 
 
 def analyse_cell(table: Table, *, baseline: str, control: str, settings: Settings, checks: int) -> Cell:
-    """Model, comparisons, letters and A/A control of one table; `checks`: number of A/A checks in the experiment."""
+    """Model, comparisons, letters and A/A control of one table; `checks`: number of A/A checks in the experiment.
+
+    A treatment that went on after others were released is compared by all blocks it took part in; means, letters and
+    noise speak of the blocks that everybody took part in.
+    """
     metric = metric_named(table.metric)
     scale = scale_for(metric, table.values)
-    y = scale.forward(table.values)
-    columns = [i for i, label in enumerate(table.labels) if label != control]
-    contrasts = Contrasts(y, columns, confidence=settings.confidence)
-    base = table.labels.index(baseline)
-    others = [i for i in columns if i != base]
-
-    def comparison(index: int, contrast: Contrast, family: int) -> Comparison:
-        return compared(
-            contrast,
-            table.labels[index],
-            workload=table.workload,
-            metric_name=table.metric,
-            blocks=len(y),
-            settings=settings,
-            family=family,
-        )
-
-    found = tuple(comparison(i, c, len(others)) for i, c in zip(others, contrasts.against(base, others), strict=True))
-    check = None
-    if control in table.labels:
-        index = table.labels.index(control)
-        check = comparison(index, contrasts.against(base, [index], family=max(checks, 1))[0], max(checks, 1))
+    others = [label for label in table.labels if label not in (baseline, control)]
+    found: dict[str, Comparison] = {}
+    parts = [_contrasts(part, control, metric, settings) for part in (table, *table.longer)]
+    for part, contrasts in zip((table, *table.longer), parts, strict=True):
+        # A longer part has the last word. Its corrections are for everybody's comparisons, not just for those left.
+        base, index = part.labels.index(baseline), part.labels.index
+        rest = [label for label in others if label in part.labels]
+        made = contrasts.against(base, list(map(index, rest)), family=None if part is table else len(others))
+        asked = [(label, contrast, len(others)) for label, contrast in zip(rest, made, strict=True)]
+        if control in part.labels:
+            family = max(checks, 1)
+            asked.append((control, contrasts.against(base, [index(control)], family=family)[0], family))
+        for label, contrast, family in asked:
+            found[label] = compared(
+                contrast,
+                label,
+                workload=table.workload,
+                metric_name=table.metric,
+                blocks=len(part.values),
+                settings=settings,
+                family=family,
+            )
+    first, last = parts[0], parts[-1]
+    comparisons = tuple(found[label] for label in others)
     return Cell(
         workload=table.workload,
         metric=table.metric,
-        blocks=len(y),
-        residual_df=contrasts.fit.df,
-        residual_cv=contrasts.fit.residual_cv,
-        summaries=_summaries(table, contrasts, scale.back, losers(found, metric.direction)),
-        comparisons=found,
-        control=check,
-        half_width=contrasts.pair_half_width(),
-        method=contrasts.method,
+        blocks=last.fit.blocks,
+        residual_df=first.fit.df,
+        residual_cv=first.fit.residual_cv,
+        summaries=_summaries(table, first, scale.back, losers(comparisons, metric.direction)),
+        comparisons=comparisons,
+        control=found.get(control),
+        half_width=last.pair_half_width(),
+        method=first.method,
     )
+
+
+def _contrasts(table: Table, control: str, metric: Metric, settings: Settings) -> Contrasts:
+    columns = [i for i, label in enumerate(table.labels) if label != control]
+    y = scale_for(metric, table.values).forward(table.values)
+    return Contrasts(y, columns, confidence=settings.confidence)
 
 
 def compared(

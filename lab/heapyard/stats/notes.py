@@ -60,7 +60,11 @@ def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequ
 
 def _precision(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
     limit = 1.05 * settings.precision  # what a planned number of blocks may miss by chance is not worth a note
-    missed = [c for c in cells if c.metric == settings.time_metric and len(c.summaries) > 1 and c.half_width > limit]
+    missed = [
+        c
+        for c in cells
+        if c.metric == settings.time_metric and len(c.summaries) > 1 and c.half_width > limit and _still_open(c, settings)
+    ]
     if missed:
         reached = ", ".join(
             f"{c.workload} " + (f"±{c.half_width:.1%}" if c.blocks > 1 else "one block") for c in missed
@@ -69,6 +73,11 @@ def _precision(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:
             f"The wanted half-width of ±{settings.precision:.1%} of a {_title(settings.time_metric)} ratio "
             f"was not reached: {reached}."
         )
+
+
+def _still_open(cell: Cell, settings: Settings) -> bool:
+    """With looks, a program on which all is settled is left before it is as precise as the others."""
+    return not settings.looks or any(c.verdict == "undecided" for c in cell.comparisons)
 
 
 def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
@@ -83,14 +92,15 @@ def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
 def _second_opinion(tables: Sequence[Table], cells: Sequence[Cell], observations: Observations) -> Iterator[str]:
     """Where a rank-based analysis would not support the model's claim, or makes one that the model does not."""
     settings = observations.settings
-    for table, cell in zip(tables, cells, strict=True):
+    for whole, cell in zip(tables, cells, strict=True):
         if cell.metric not in _primary(observations):
             continue
         metric = metric_named(cell.metric)
         margin = margin_of(metric, settings)
-        y = scale_for(metric, table.values).forward(table.values)
-        base = y[:, table.labels.index(observations.baseline)]
         for comparison in cell.comparisons:
+            table = whole.longest(comparison.treatment)
+            y = scale_for(metric, table.values).forward(table.values)
+            base = y[:, table.labels.index(observations.baseline)]
             ranks = hodges_lehmann(
                 y[:, table.labels.index(comparison.treatment)] - base, confidence=settings.confidence
             )
