@@ -115,7 +115,10 @@ def _catalog() -> dict[str, tuple[Allocator, OptionForm | None]]:
     found: dict[str, tuple[Allocator, OptionForm | None]] = {}
     for peer in peers.values():
         allocator = _built(peer, peers) if peer.origin == "crate" else _on_system(peer, cache)
-        found[peer.name] = (_with_facts(allocator, cache), peer.options)
+        found[peer.name] = (replace(_with_facts(allocator, cache), usual=peer.default), peer.options)
+    for peer in peers.values():
+        if peer.in_place_of and found[peer.in_place_of][0].status == "installed":
+            found[peer.name] = (replace(found[peer.name][0], usual=False), peer.options)
     for heap in own_heaps():
         found[heap.name] = (_with_facts(heap, cache), None)
     for name, own in _user_allocators(cache).items():
@@ -196,7 +199,7 @@ def _built(peer: Peer, peers: dict[str, Peer]) -> Allocator:
     failure = folder.with_name(f"{built}.failed")
     if failure.exists():
         return replace(allocator, status="broken", reason=failure.read_text().strip())
-    if not shutil.which("cargo"):
+    if not shutil.which("cargo") and not shutil.which("apt-get"):
         reason = "needs cargo to fetch its sources; install Debian's cargo or rustup"
         return replace(allocator, status="unavailable", reason=reason)
     return replace(allocator, status="available", reason="not built")

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from ..model import places
 from ..model.errors import HeapyardError
+from . import debian
 from .elf import exported
 from .peer_files import Peer, Recipe
 from .peer_verify import verify
@@ -31,11 +32,19 @@ _FAMILY = ("malloc", "free", "calloc", "realloc", "aligned_alloc", "posix_memali
            "_Znwm", "_ZdlPv", "_ZdlPvm", "_ZnwmSt11align_val_t")
 
 
+# Debian 12's own Cargo is too old for the crates; the one it keeps for browsers is not. Ubuntu has the one name only.
+CARGO_PACKAGES = "cargo-web|cargo"
+# A network that swallows packets must not hold up a first comparison: one attempt more, ten seconds each.
+_PATIENCE = {"CARGO_NET_RETRY": "1", "CARGO_HTTP_TIMEOUT": "10"}
 RECORD = "provenance.json"  # beside each library built here: what it was made from, and how
 
 
 class BuildError(HeapyardError):
     """A build that failed, in one sentence; the log says the rest."""
+
+
+class UnreachableError(BuildError):
+    """The sources could not be fetched; nothing is known to be wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,8 @@ class _Source:
 def build_peer(peer: Peer, report: Callable[[str], None]) -> None:
     """Build `peer` into places.peers()/NAME, replacing an earlier build only by a verified one. Minutes at most.
 
-    BuildError says what is missing or went wrong and where the log is; it is kept, for `heapyard allocators` to show.
+    Cargo is installed first where there is none. BuildError says what is missing or went wrong and where the log is; it
+    is kept, for `heapyard allocators` to show. SetupError when only an administrator can install Cargo.
     """
     recipe = peer.recipe
     assert recipe is not None
@@ -57,6 +67,7 @@ def build_peer(peer: Peer, report: Callable[[str], None]) -> None:
         log = places.peers() / "logs" / f"{peer.name}.log"
         log.parent.mkdir(exist_ok=True)
         try:
+            _install_cargo(report)
             _check_tools(recipe)
             with open(log, "w") as output:
                 report(f"fetching crate {recipe.crate}")
@@ -68,6 +79,8 @@ def build_peer(peer: Peer, report: Callable[[str], None]) -> None:
         except BuildError as error:
             if log.exists() and log.stat().st_size:
                 error.message += f"; log: {log}"
+            if isinstance(error, UnreachableError):
+                raise  # it says nothing of the allocator
             failure.write_text(error.message + "\n")
             raise
         failure.unlink(missing_ok=True)
@@ -99,6 +112,13 @@ def _workplace(name: str) -> Iterator[Path]:
             shutil.rmtree(work, ignore_errors=True)
 
 
+def _install_cargo(report: Callable[[str], None]) -> None:
+    """Only where apt is and no Cargo: one that the user brought is never doubled."""
+    if shutil.which("cargo") or not shutil.which("apt-get") or os.environ.get("HEAPYARD_SYSTEM_PACKAGES") == "skip":
+        return
+    debian.install([CARGO_PACKAGES], report)
+
+
 def _check_tools(recipe: Recipe) -> None:
     wanted = ".".join(map(str, recipe.cargo))
     where = "take it from rustup, or from the package cargo (on Debian 12: cargo-web)"
@@ -116,7 +136,10 @@ def _check_tools(recipe: Recipe) -> None:
 
 def _fetch(recipe: Recipe, output) -> _Source:
     manifest = ["--locked", "--manifest-path", str(recipe.lock / "Cargo.toml")]
-    _run(["cargo", "fetch", *manifest], recipe.lock, output, "could not fetch its crate")
+    try:
+        _run(["cargo", "fetch", *manifest], recipe.lock, output, "could not fetch its crate")
+    except BuildError as error:
+        raise UnreachableError(error.message) from None
     asked = ["cargo", "metadata", "--format-version", "1", "--offline", *manifest]
     done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=output, text=True, check=False)
     if done.returncode != 0:
@@ -152,7 +175,7 @@ def _compile(recipe: Recipe, source: _Source, work: Path, output) -> Path:
 
 
 def _run(command: list[str], folder: Path, output, complaint: str) -> None:
-    env = {name: value for name, value in os.environ.items() if name not in _FLAG_VARIABLES}
+    env = _PATIENCE | {name: value for name, value in os.environ.items() if name not in _FLAG_VARIABLES}
     output.write(f"$ {' '.join(command)}\n")
     output.flush()
     streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}

@@ -31,16 +31,21 @@ class Recipe:
     library: str
     version_file: str = ""
     version_pattern: str = ""
+    seconds: int = 0  # that one processor needs to compile it, for announcements
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One allocator of the catalog. `libraries`: file names in the system's library folders, or absolute patterns."""
+    """One allocator of the catalog. `libraries`: file names in the system's library folders, or absolute patterns.
+
+    `default`: a comparison that names no allocators takes it. `in_place_of`: only where that other one is not installed.
+    """
 
     name: str
     title: str
     origin: Origin
     default: bool
+    in_place_of: str = ""
     libraries: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()  # Debian packages, alternatives in order of preference
     recipe: Recipe | None = None
@@ -65,6 +70,7 @@ def _read_peer(path: Path) -> Peer:
         title=top.string("title"),
         origin=top.string("origin", choices=_ORIGINS),  # type: ignore[arg-type]
         default=top.boolean("default"),
+        in_place_of=top.string("in_place_of", ""),
         libraries=top.strings("libraries", ()),
         packages=top.strings("packages", ()),
         library_of=top.string("library_of", ""),
@@ -100,6 +106,7 @@ def _read_recipe(table: TomlTable | None) -> Recipe | None:
         library=table.string("library"),
         version_file=table.string("version_file", ""),
         version_pattern=table.string("version_pattern", ""),
+        seconds=table.integer("seconds", 0, least=0),
     )
     table.finish()
     return recipe

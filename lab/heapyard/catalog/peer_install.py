@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from ..model.allocator import Allocator
@@ -10,7 +10,7 @@ from ..model.errors import HeapyardError, SetupError
 from . import debian
 from .allocators import load_allocators, unknown_allocator
 from .library_facts import FactsCache
-from .peer_build import build_peer, up_to_date
+from .peer_build import CARGO_PACKAGES, UnreachableError, build_peer, up_to_date
 from .peer_files import Peer, load_peers
 from .peer_verify import verify
 
@@ -24,6 +24,7 @@ class Outcome(NamedTuple):
     ok: bool
     reason: str  # why not; or what it is, for one that is there
     packages: tuple[str, ...] = ()
+    unreachable: bool = False  # its sources could not be fetched: a network may be all that is missing
 
 
 def install_allocators(names: Sequence[str], report: Report) -> list[Outcome]:
@@ -39,13 +40,16 @@ def install_allocators(names: Sequence[str], report: Report) -> list[Outcome]:
     failures: dict[str, Outcome] = {}
     # Two allocators may share a library: it is made once.
     makers = {name: peers[name].library_of or name for name in names if name in peers}
+    built: set[str] = set()
     for maker in dict.fromkeys(makers.values()):
         there = catalog[maker].status == "installed" and (not peers[maker].recipe or up_to_date(peers[maker]))
         failure = None if there else _install(peers[maker], report)
         if failure:
             failures[maker] = failure
+        elif not there and peers[maker].recipe:
+            built.add(maker)
     catalog = load_allocators()
-    verdicts = _verify((catalog[name] for name in names), report)
+    verdicts = _verify([catalog[name] for name in names], built, report)
     return [_outcome(catalog[name], failures.get(makers.get(name, "")), verdicts.get(name)) for name in names]
 
 
@@ -57,19 +61,25 @@ def _install(peer: Peer, report: Report) -> Outcome | None:
         elif peer.packages:
             debian.install(["|".join(peer.packages)], lambda step: report(peer.name, step))
     except SetupError as error:
-        return Outcome(peer.name, False, error.message, ("|".join(peer.packages),) if error.remedy else ())
+        packages = CARGO_PACKAGES if peer.recipe else "|".join(peer.packages)
+        return Outcome(peer.name, False, error.message, (packages,) if error.remedy else ())
+    except UnreachableError as error:
+        return Outcome(peer.name, False, error.message, unreachable=True)
     except HeapyardError as error:
         return Outcome(peer.name, False, error.message)
     return None
 
 
-def _verify(wanted: Iterable[Allocator], report: Report) -> dict[str, str]:
-    """What is wrong with each installed one ("" if nothing), remembered for the next listing."""
+def _verify(wanted: Iterable[Allocator], built: Collection[str], report: Report) -> dict[str, str]:
+    """What is wrong with each installed one ("" if nothing), remembered for the next listing. Builds verify their own."""
     cache, flaws = FactsCache(), {}
     for allocator in wanted:
         if allocator.status == "installed" and allocator.library:
-            report(allocator.name, "checking that it serves malloc")
-            flaws[allocator.name] = verify(allocator.library, allocator.env)
+            if allocator.name in built:
+                flaws[allocator.name] = ""
+            else:
+                report(allocator.name, "checking that it serves malloc")
+                flaws[allocator.name] = verify(allocator.library, allocator.env)
             cache.remember_verdict(allocator, flaws[allocator.name])
     cache.save()
     return flaws

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..model.program import Program
 
 DEFAULT_BUDGET = 240.0  # seconds, unless a precision, a number of blocks or a budget is asked for
+EVERY = "all"  # in place of names of allocators: every one that is installed, apart from the heaps built here
 DEFAULT_PATIENCE = 20.0  # times the baseline's warm-up, unless a time limit is asked for
 
 _SEED_LIMIT = 2**31  # seeds stay short enough to type
@@ -92,10 +93,17 @@ def _looks(study: Study, settings: Settings) -> tuple[int, ...]:
 
 def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     from ..catalog.allocators import find_allocators, installed_allocators
+    from ..catalog.own_heaps import own_heaps
+    from ..catalog.peer_usual import install_usual
 
     names = list(study.allocators)
+    if EVERY in names:
+        own_here = {heap.name for heap in own_heaps()}
+        every = [a.name for a in installed_allocators() if a.name not in own_here]
+        names = [name for given in names for name in (every if given == EVERY else [given])]
+        names = list(dict.fromkeys(names))
     if not names:
-        _install_usual_allocators(say)
+        install_usual(say)
         names = [a.name for a in installed_allocators() if a.usual] + list(study.libraries)
     if study.baseline not in names:
         names.insert(0, study.baseline)
@@ -138,22 +146,6 @@ def _check_tools(study: Study) -> None:
     for setting, tool in (("count_syscalls", "strace"), ("count_instructions", "valgrind")):
         if study.settings.get(setting) and shutil.which(tool) is None:
             raise SetupError(f"counting needs {tool}", remedy=f"Install it: apt-get install {tool}")
-
-
-def _install_usual_allocators(say: Callable[[str], None]) -> None:
-    """What a first comparison takes; what cannot be had is said and left out."""
-    from ..catalog.allocators import load_allocators
-    from ..catalog.peer_files import load_peers
-    from ..catalog.peer_install import install_allocators
-
-    catalog = load_allocators()
-    missing = [p.name for p in load_peers().values() if p.default and catalog[p.name].status == "available"]
-    if not missing:
-        return
-    say(f"installing the usual allocators once: {', '.join(missing)}")
-    for outcome in install_allocators(missing, lambda name, step: say(f"{name}: {step}")):
-        if not outcome.ok:
-            say(f"{outcome.name} is left out: {outcome.reason}")
 
 
 def _programs(study: Study, full: bool, say: Callable[[str], None]) -> tuple[Program, ...]:

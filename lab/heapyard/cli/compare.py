@@ -29,7 +29,7 @@ class _WithCommand(click.Command):
 @click.command(cls=_WithCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--programs", multiple=True, metavar="NAME,...", help="Programs to run; NAME:full for the full size.")
-@click.option("--allocators", multiple=True, metavar="NAME,...", help="Allocators to compare (default: all installed).")
+@click.option("--allocators", multiple=True, metavar="NAME,...", help="Allocators to compare; all: every installed one.")
 @click.option("--allocator", "libraries", multiple=True, metavar="NAME=LIBRARY", help="A malloc library of your own.")
 @click.option(
     "--baseline", default="glibc", show_default=True, metavar="NAME", help="What the others are compared with."
@@ -65,7 +65,7 @@ def command(ctx: click.Context, names: tuple[str, ...], **options: Any) -> int:
     """Race allocators on real programs, or on your own command.
 
     A NAME is a program (g++, jq:full) or an allocator (jemalloc, glibc:tcache=0). Without names: a balanced set of
-    programs under every installed allocator, in four minutes.
+    programs under the allocators that lead the field, in four minutes; those are installed the first time.
 
     \b
     Examples:
@@ -79,10 +79,11 @@ def command(ctx: click.Context, names: tuple[str, ...], **options: Any) -> int:
     from .more import mention_more_allocators
 
     how = manner(*(options.pop(name) for name in ("output", "json_", "quiet", "no_html", "wait")))
-    experiment = assemble(_study(names, ctx.meta["command"], how.output, **options), full=options["full"])
+    study = _study(names, ctx.meta["command"], how.output, **options)
+    experiment = assemble(study, full=options["full"])
     code = conduct(experiment, how)
-    if not (how.quiet or options["allocators"]):
-        mention_more_allocators()
+    if not (how.quiet or study.allocators):
+        mention_more_allocators({t.allocator.base for t in experiment.treatments})
     return code
 
 
