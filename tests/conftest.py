@@ -17,6 +17,8 @@ for number in (signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+os.environ["HEAPYARD_OFFLINE"] = "1"  # no test may build allocators from sources that a network must bring
+
 ROOT = Path(__file__).resolve().parents[1]
 # The last one is what set-up fetches where the distribution has none (setup/browser.sh).
 FETCHED = str(places.state() / "browser" / "chromium")

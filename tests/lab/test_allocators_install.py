@@ -81,6 +81,12 @@ class Yard:
             'packages = ["libpackaged2", "libpackaged1"]\nlibraries = ["libpackaged.so.1"]\n')
 
 
+    def stand_in(self, flags: str = "") -> None:
+        """A peer `plain` that is raced where `bump` is not there."""
+        recipe = RECIPE.format(title="plain", flags=flags, tools='"cc"')
+        (self.peers / "plain.toml").write_text(recipe.replace("default = true", 'default = true\nin_place_of = "bump"'))
+
+
 @pytest.fixture
 def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
     return Yard(tmp_path, monkeypatch)
@@ -250,3 +256,126 @@ def test_a_malformed_peer_names_file_line_and_field(yard: Yard, text: str, said:
     (yard.peers / "odd.toml").write_text(text)
     with pytest.raises(UsageError, match=said):
         load_peers()
+
+
+# --- what a comparison that names no allocators brings along
+
+
+def usual(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[list[str]]]:
+    """What set-up says, and every process it starts."""
+    import subprocess
+
+    from heapyard.catalog.peer_usual import install_usual
+
+    started: list[list[str]] = []
+    run = subprocess.run
+    with monkeypatch.context() as patch:
+        patch.delenv("HEAPYARD_OFFLINE", raising=False)
+        patch.setattr(subprocess, "run", lambda command, **rest: (started.append(command), run(command, **rest))[1])
+        said: list[str] = []
+        install_usual(said.append)
+    return said, started
+
+
+def test_a_first_comparison_builds_and_a_second_starts_nothing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, started = usual(monkeypatch)
+    assert said[0].startswith("installing the usual allocators once: bump; compiling them takes seconds on a quiet machine")
+    assert "bump (1 of 1): compiling bump-sys 1.2.0+9" in said
+    assert [c for c in started if c[0] == "cc"] and find_allocators(["bump"])[0].usual
+    assert usual(monkeypatch) == ([], [])
+
+
+def test_verified_once_not_twice(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, started = usual(monkeypatch)
+    assert sum(command == ["/bin/true"] for command in started) == 1
+
+
+def test_without_a_network_one_sentence_and_no_second_attempt(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.recipe("other")
+    yard.cargo(fetch=101)
+    said, started = usual(monkeypatch)
+    assert sum(command[:2] == ["cargo", "fetch"] for command in started) == 1, "the second would wait for the network too"
+    (sentence,) = [line for line in said if "left out" in line]
+    assert sentence.startswith("bump, other are left out: the sources cannot be fetched from here.")
+    assert sentence.endswith("heapyard allocators install bump other")
+    assert usual(monkeypatch) == ([], [])
+    assert load_allocators()["bump"].status == "available", "nothing is wrong with it"
+    yard.cargo()
+    assert all(outcome.ok for outcome in install("bump", "other"))
+
+
+def test_a_user_who_wants_no_network_is_left_alone(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    from heapyard.catalog.peer_usual import install_usual, usual_missing
+
+    monkeypatch.setenv("HEAPYARD_OFFLINE", "1")
+    install_usual(pytest.fail)
+    assert usual_missing() == ["bump"]
+
+
+def test_a_build_that_fails_is_told_once(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.recipe(flags='"-Dmalloc=(",')
+    said, _ = usual(monkeypatch)
+    assert said[-1].startswith("bump is left out: could not be compiled: cc failed; log: ")
+    assert usual(monkeypatch) == ([], [])
+
+
+def test_ctrl_c_during_a_build_leaves_nothing_half_done(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    from heapyard.catalog import peer_build
+
+    with monkeypatch.context() as patch:
+        def interrupted(*_: object) -> Path:
+            raise KeyboardInterrupt
+
+        patch.setattr(peer_build, "_compile", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            usual(monkeypatch)
+    state = yard.folder / "state" / "peers"
+    assert not (state / "bump").exists() and not (state / ".build" / "bump").exists() and not (state / "tried").exists()
+    usual(monkeypatch)
+    assert load_allocators()["bump"].status == "installed"
+
+
+def test_cargo_comes_with_the_first_crate_or_the_command_is_said(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    (yard.folder / "bin" / "cargo").unlink()
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else
+                        None if name == "cargo" and not (yard.folder / "bin" / "cargo").exists() else which(name))
+    monkeypatch.delenv("HEAPYARD_SYSTEM_PACKAGES", raising=False)
+    monkeypatch.setattr(debian, "install_command", lambda packages: f"sudo apt-get install {' '.join(packages)}")
+
+    def refuse(packages: list[str], report: object) -> None:
+        raise SetupError("only an administrator can install cargo", remedy="Run: ...")
+
+    monkeypatch.setattr(debian, "install", refuse)
+    said, _ = usual(monkeypatch)
+    assert said[-1] == ("bump is left out: only an administrator can install what they need. Run: sudo apt-get install "
+                        "cargo-web|cargo; then: heapyard allocators install bump")
+    monkeypatch.setattr(debian, "install", lambda packages, report: yard.cargo())
+    assert install("bump")[0].ok
+
+
+def test_a_stand_in_races_only_where_the_other_is_not_there(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.stand_in('"-DPLAIN",')
+    said, _ = usual(monkeypatch)
+    assert said[0].startswith("installing the usual allocators once: bump;"), "the stand-in is not wanted yet"
+    install("plain")
+    catalog = load_allocators()
+    assert (catalog["bump"].usual, catalog["plain"].usual) == (True, False)
+    shutil.rmtree(yard.folder / "state" / "peers" / "bump")
+    assert load_allocators()["plain"].usual
+
+
+def test_where_the_first_choice_fails_its_stand_in_is_installed(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.stand_in()
+    yard.recipe(flags='"-Dmalloc=(",')
+    usual(monkeypatch)
+    catalog = load_allocators()
+    assert (catalog["bump"].status, catalog["plain"].status, catalog["plain"].usual) == ("broken", "installed", True)
+
+
+def test_the_default_race_is_six_to_eight_allocators() -> None:
+    peers = load_peers()
+    first = [peer.name for peer in peers.values() if peer.default and not peer.in_place_of]
+    assert 6 <= len(first) <= 8 and {"mimalloc3", "snmalloc", "rpmalloc", "google-tcmalloc"} <= set(first)
+    without_crates = [p for p in peers.values() if p.default and not p.recipe]
+    assert 6 <= len(without_crates) <= 8 and all(p.in_place_of in ("", *first) for p in peers.values())

@@ -272,6 +272,56 @@ def test_counting_needs_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
         assemble.assemble(Study(settings={"count_syscalls": True}))
 
 
+def test_all_means_every_installed_allocator_but_the_heaps_built_here(tmp_path: Path, two: list[str]) -> None:
+    from heapyard.catalog.allocators import installed_allocators
+
+    own = {"copy": Library(Path(two[-1].partition("=")[2]))}
+    made = assemble.assemble(
+        Study(allocators=("all", "copy"), libraries=own, commands={"own": Command(("true",), cwd=tmp_path)})
+    )
+    names = [t.label for t in made.treatments if t.role == "treatment"]
+    assert names[0] == "glibc" and "copy" in names and "bfm" not in names
+    assert {a.name for a in installed_allocators() if a.provenance != "built from heap/"} <= set(names)
+
+
+def test_looks_only_where_nothing_else_decides_the_number_of_blocks(tmp_path: Path, two: list[str]) -> None:
+    own = {"copy": Library(Path(two[-1].partition("=")[2]))}
+
+    def looks(factors: dict[str, tuple[str, ...]] = {}, **settings: object) -> tuple[int, ...]:
+        what = Study(
+            allocators=("copy",), libraries=own, commands={"own": Command(("true",), cwd=tmp_path)}, settings=settings,
+            factors=factors,
+        )
+        return assemble.assemble(what).settings.looks
+
+    assert looks()[:3] == looks(budget=60.0)[:3] == (6, 9, 14) and looks(pilot_blocks=4)[0] == 4
+    assert looks(precision=0.01) == looks(blocks=9) == looks({"thp": ("default", "never")}) == ()
+
+
+def test_the_end_names_what_was_not_raced(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from yard import allocator
+
+    from heapyard.cli.more import mention_more_allocators
+
+    def catalog(**status: str) -> dict[str, object]:
+        return {name: allocator(name, status=kind) for name, kind in status.items()}
+
+    known = catalog(glibc="installed", slow="installed", swift="available", odd="available")
+    monkeypatch.setattr("heapyard.catalog.allocators.load_allocators", lambda: known)
+    monkeypatch.setattr("heapyard.catalog.peer_usual.usual_missing", lambda: ["swift"])
+    mention_more_allocators({"glibc"})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "heapyard: also installed and not in this race: slow; all of them: heapyard compare --allocators all",
+        "heapyard: missing in this race: swift; for the next one: heapyard allocators install swift",
+    ]
+    monkeypatch.setattr("heapyard.catalog.peer_usual.usual_missing", lambda: [])
+    mention_more_allocators({"glibc", "slow"})
+    assert capsys.readouterr().err == (
+        "heapyard: 2 more allocators can be had (swift, odd): heapyard allocators install NAME\n"
+    )
+
+
 def test_unhashed_libraries_are_not_checked() -> None:
     with pytest.raises(HeapyardError, match="cannot be read"):
         check_libraries(experiment())

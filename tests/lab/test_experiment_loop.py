@@ -112,6 +112,124 @@ def test_never_more_blocks_than_allowed(tmp_path: Path) -> None:
     assert counted_blocks(record, "one") == 9
 
 
+# --- looks
+
+
+LOOKS = (6, 9, 14, 21)
+
+
+def took_part(record: Record, workload: str) -> dict[str, int]:
+    """Blocks that counted, by treatment."""
+    found: dict[str, set[int]] = {}
+    for t in record.trials:
+        if t.counted and t.workload == workload:
+            found.setdefault(t.treatment, set()).add(t.block)
+    return {label: len(blocks) for label, blocks in found.items()}
+
+
+def staged(**settings: object) -> Experiment:
+    return experiment(programs=("one",), looks=LOOKS, max_blocks=30, **settings)
+
+
+def test_a_settled_treatment_is_not_measured_on_and_the_others_are(tmp_path: Path) -> None:
+    launch = FakeLaunch(ratios={"swift": 0.7, "slim": 1.021}, noise=0.012)
+    record = run(tmp_path, staged(), launch)
+    blocks = took_part(record, "one")
+    assert blocks["swift"] == 6 < blocks["slim"]
+    assert blocks["slim"] == blocks["glibc"] == blocks["glibc (A/A control)"]
+    assert "1 of the 2 comparisons" in events(record, kinds.SETTLED)[0] and "swift on one" in events(record, kinds.SETTLED)[0]
+    cell = analyse(record.observations).cell("one", "wall")
+    assert cell is not None and cell.blocks == blocks["slim"]
+    found = {c.treatment: c for c in cell.comparisons}
+    assert (found["swift"].blocks, found["slim"].blocks) == (6, blocks["slim"])
+    assert found["swift"].verdict == "better" and cell.control is not None and cell.control.blocks == blocks["slim"]
+
+
+def test_a_program_on_which_all_is_settled_is_left(tmp_path: Path) -> None:
+    record = run(tmp_path, staged(), FakeLaunch(ratios={"swift": 0.7, "slim": 1.4}, noise=0.012))
+    assert set(took_part(record, "one").values()) == {6}
+    assert events(record, kinds.SETTLED) == ["after 6 blocks 2 of the 2 comparisons that were open are settled: all on one"]
+
+
+def test_memory_must_be_settled_too(tmp_path: Path) -> None:
+    launch, dice = FakeLaunch(ratios={"swift": 0.7, "slim": 1.4}, noise=0.012), random.Random(3)
+
+    def wandering(*arguments: object, **options: object) -> TrialOutcome:
+        outcome = launch(*arguments, **options)
+        return replace(outcome, metrics=outcome.metrics | {"peak_rss": 1e7 * (1 + dice.random())})
+
+    assert took_part(run(tmp_path, staged(), wandering), "one")["swift"] > 6
+
+
+def test_without_looks_nothing_is_released(tmp_path: Path) -> None:
+    what = experiment(programs=("one",), max_blocks=12, precision=0.004)
+    record = run(tmp_path, what, FakeLaunch(ratios={"swift": 0.7, "slim": 1.4}, noise=0.012))
+    assert set(took_part(record, "one").values()) == {12} and not events(record, kinds.SETTLED)
+
+
+def test_what_others_need_no_more_goes_to_those_that_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One program is settled after the pilot; under the same budget the other one gets the blocks it leaves."""
+
+    def blocks_of_two(folder: str, looks: tuple[int, ...]) -> int:
+        launch = FakeLaunch(noise=0.014, seed=4)
+
+        def by_program(program: object, treatment: object, *rest: object, **options: object) -> TrialOutcome:
+            launch.ratios = {"swift": 0.5, "slim": 1.5} if program.name == "one" else {"swift": 1.021, "slim": 0.979}
+            return launch(program, treatment, *rest, **options)
+
+        clock = SlowClock(monkeypatch, by_program)
+        what = experiment(budget=90.0, looks=looks)
+        return took_part(run(tmp_path / folder, what, clock), "two")["swift"]
+
+    assert blocks_of_two("staged", LOOKS) > blocks_of_two("at-once", ())
+
+
+def test_the_expected_end_counts_the_stages_to_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scribe = Scribe()
+    launch = FakeLaunch(ratios={"swift": 1.021, "slim": 1.021}, noise=0.015)
+    run(tmp_path, staged(), SlowClock(monkeypatch, launch), watcher=scribe)
+    pilot_ended = next(m for m in scribe.moments if m.block.round == 6)
+    assert pilot_ended.remaining > 3.5 * 4, "more than the blocks up to the next look"
+
+
+@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stops=st.lists(st.integers(0, 60), min_size=1, max_size=4))
+def test_a_staged_experiment_comes_to_the_same_releases_however_often_it_is_interrupted(
+    tmp_path: Path, stops: list[int]
+) -> None:
+    class Fixed(FakeLaunch):
+        """The noise of a launch depends on the block alone, so that an interruption cannot change what follows."""
+
+        def __call__(self, program, treatment, settings, *, pad, **rest):  # noqa: ANN001, ANN003, ANN204
+            self._random.seed(f"{program.name} {treatment.label} {pad % 97}")
+            return super().__call__(program, treatment, settings, pad=0, **rest)
+
+    def fresh(stop_after: int | None = None) -> FakeLaunch:
+        return Fixed(ratios={"swift": 0.9, "slim": 1.02}, noise=0.012, stop_after=stop_after)
+
+    what = replace(staged(), programs=(program("one"), program("two")))
+    whole = run(tmp_path, what, fresh())
+    record = run(tmp_path, what, fresh(stops[0]), stop=threading.Event())
+    for number in [*stops[1:], None]:
+        if record.status == "interrupted":
+            record = resume(record.path, fresh(number))
+    assert record.status == "finished"
+    for workload in ("one", "two"):
+        released = took_part(record, workload)
+        assert released["glibc"] == released["glibc (A/A control)"] == max(released.values())
+        assert all(n in (*LOOKS, 30, max(released.values())) for n in released.values())
+    assert events(whole, kinds.PLANNED) and len(events(record, kinds.PLANNED)) == 1
+
+
+def test_a_stored_plan_without_looks_is_carried_on_as_it_was(tmp_path: Path) -> None:
+    """Settings of an older experiment lack the field; its second stage is Stein's, planned at once."""
+    from heapyard.store.codec import decode, encode
+    from heapyard.model.experiment import Settings
+
+    old = decode(Settings, encode(Settings()).replace('"looks": [], ', "").replace('"look_levels": [0.001, 0.005], ', ""))
+    assert old.looks == () and old == Settings()
+
+
 class SlowClock:
     """Makes make-believe trials last `seconds` on the clock that the loop reads."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..model import places
 from ..model.allocator import Allocator
+from ..model.units import format_duration
 from . import debian
 from .allocators import load_allocators
 from .peer_files import Peer, load_peers
@@ -30,6 +32,7 @@ def install_usual(say: Say) -> None:
     """
     tried = _tried()
     while wanted := [name for name in usual_missing() if name not in tried and _allowed(load_peers()[name])]:
+        wanted.sort(key=_seconds)  # whoever interrupts the last and longest has the others
         say(_announcement(wanted))
         failed = _install(wanted, say)
         tried |= set(wanted)
@@ -56,14 +59,19 @@ def _allowed(peer: Peer) -> bool:
     return bool(peer.recipe) or os.environ.get("HEAPYARD_SYSTEM_PACKAGES") != "skip"
 
 
+def _seconds(name: str) -> int:
+    """That one processor needs to compile it."""
+    recipe = load_peers()[name].recipe
+    return recipe.seconds if recipe else 0
+
+
 def _announcement(names: Sequence[str]) -> str:
-    recipes = [recipe for name in names if (recipe := load_peers()[name].recipe)]
-    seconds = sum(recipe.seconds for recipe in recipes) / len(os.sched_getaffinity(0))
     listed = f"installing the usual allocators once: {', '.join(names)}"
-    if not recipes:
+    if not any(load_peers()[name].recipe for name in names):
         return listed
-    took = "less than a minute" if seconds < 45 else f"about {round(seconds / 60) or 1} min"
-    return f"{listed}; compiling takes {took} here (HEAPYARD_OFFLINE=1 does without)"
+    seconds = 10 * math.ceil(sum(map(_seconds, names)) / len(os.sched_getaffinity(0)) / 10)
+    took = f"about {format_duration(seconds)}" if seconds else "seconds"
+    return f"{listed}; compiling them takes {took} on a quiet machine (HEAPYARD_OFFLINE=1 does without)"
 
 
 def _install(names: Sequence[str], say: Say) -> list[Outcome]:
