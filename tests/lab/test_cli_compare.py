@@ -403,6 +403,21 @@ def test_blocks_that_a_guard_cut_short_at_different_places_have_no_width() -> No
     assert width.of("one") == pytest.approx(0.0)
 
 
+def test_the_width_narrows_on_when_an_allocator_was_released() -> None:
+    from random import Random
+
+    width, dice = LiveWidth(0.95), Random(1)
+
+    def add(index: int, labels: tuple[str, ...]) -> float | None:
+        for position in range(len(labels)):
+            outcome = TrialOutcome("ok", metrics={"wall": 1 + dice.gauss(0, 0.01)})
+            width.add(Block(index, "main", index, "one", labels, (0,) * len(labels)), position, outcome)
+        return width.of("one")
+
+    pilot = [add(index, ("glibc", "swift", "slim")) for index in range(6)][-1]
+    assert [add(index, ("slim", "glibc")) for index in range(6, 60)][-1] < 0.6 * pilot
+
+
 # --- processes of their own
 
 

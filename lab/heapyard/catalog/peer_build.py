@@ -64,6 +64,8 @@ def build_peer(peer: Peer, report: Callable[[str], None]) -> None:
     assert recipe is not None
     failure = places.peers() / f"{peer.name}.failed"
     with _workplace(peer.name) as work:
+        if up_to_date(peer):  # another start of Heapyard built it while this one waited
+            return
         log = places.peers() / "logs" / f"{peer.name}.log"
         log.parent.mkdir(exist_ok=True)
         try:
@@ -91,8 +93,9 @@ def up_to_date(peer: Peer) -> bool:
     recipe = peer.recipe
     assert recipe is not None
     try:
-        record = json.loads((places.peers() / peer.name / RECORD).read_text())
-        return record["steps"] == _written(recipe) and record["crate_sha256"] == _locked(recipe)["checksum"]
+        folder = places.peers() / peer.name
+        record = json.loads((folder / RECORD).read_text())
+        return (folder / record["library"]).exists() and record["steps"] == _written(recipe) and record["crate_sha256"] == _locked(recipe)["checksum"]
     except (OSError, ValueError, KeyError):
         return False
 

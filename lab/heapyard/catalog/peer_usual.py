@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def _allowed(peer: Peer) -> bool:
     """Whether set-up may install it: neither a network nor the system's packages are touched against the user's wish."""
     if os.environ.get("HEAPYARD_OFFLINE"):
         return False
-    return bool(peer.recipe) or os.environ.get("HEAPYARD_SYSTEM_PACKAGES") != "skip"
+    return bool(peer.recipe and shutil.which("cargo")) or os.environ.get("HEAPYARD_SYSTEM_PACKAGES") != "skip"
 
 
 def _seconds(name: str) -> int:

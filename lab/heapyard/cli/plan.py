@@ -176,6 +176,8 @@ def _show(experiment: Experiment, forecasts: list[Forecast]) -> None:
         return
     total = sum((f.trial_seconds or 0) * ((f.blocks or 0) * len(treatments) + 1) for f in forecasts)
     limit = f", at most {format_duration(settings.budget)} by its budget" if settings.budget is not None else ""
+    if settings.looks:
+        limit += ", less where something is settled earlier"
     out.print(
         Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}.")
     )

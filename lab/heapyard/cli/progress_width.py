@@ -15,18 +15,20 @@ class LiveWidth:
     def __init__(self, confidence: float):
         self._confidence = confidence
         self._logs: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+        self._going: dict[str, tuple[str, ...]] = {}  # labels that the newest block holds: others were released
 
     def add(self, block: Block, position: int, outcome: TrialOutcome) -> None:
         """A trial that has ended."""
         wall = outcome.metrics.get(PRIMARY_TIME, 0.0)
         if block.stage != "warmup" and outcome.status == "ok" and wall > 0:
             self._logs[block.workload][block.index][block.order[position]] = math.log(wall)
+            self._going[block.workload] = block.order
 
     def of(self, workload: str) -> float | None:
         """Half-width from the complete blocks so far; None before the second. O(blocks x treatments)."""
         blocks = self._logs[workload].values()
-        labels = max((tuple(sorted(logs)) for logs in blocks), key=len, default=())
-        table = [[logs[label] for label in labels] for logs in blocks if logs.keys() == set(labels)]
+        labels = [label for label in self._going.get(workload, ()) if any(label in logs for logs in blocks)]
+        table = [[logs[label] for label in labels] for logs in blocks if logs.keys() >= set(labels)]
         if len(table) < 2 or len(labels) < 2:
             return None
         from scipy.special import stdtrit
