@@ -277,6 +277,34 @@ def usual(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[list[str]]]:
     return said, started
 
 
+def test_who_waited_for_another_build_does_not_build_again(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+    import threading
+
+    from heapyard.catalog import peer_build
+
+    install("bump")
+    waiting, flock = threading.Event(), fcntl.flock
+
+    def watched(file: object, how: int) -> None:
+        try:
+            flock(file, how)
+        except BlockingIOError:
+            waiting.set()
+            raise
+
+    steps: list[str] = []
+    with open(yard.folder / "state" / "peers" / ".build" / "bump.lock", "w") as held:
+        flock(held, fcntl.LOCK_EX)
+        monkeypatch.setattr(peer_build.fcntl, "flock", watched)
+        second = threading.Thread(target=peer_build.build_peer, args=(load_peers()["bump"], steps.append))
+        second.start()
+        assert waiting.wait(60)
+        flock(held, fcntl.LOCK_UN)
+    second.join(60)
+    assert not second.is_alive() and steps == []
+
+
 def test_a_first_comparison_builds_and_a_second_starts_nothing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     said, started = usual(monkeypatch)
     assert said[0].startswith("installing the usual allocators once: bump; compiling them takes seconds on a quiet machine")

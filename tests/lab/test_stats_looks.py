@@ -114,20 +114,20 @@ def test_most_of_what_would_be_decided_is_decided_still():
 @pytest.mark.parametrize("noise", [0.01, 0.025, 0.05])
 @pytest.mark.parametrize("effects", [NULL, ONE_OF_FIVE, AT_THE_MARGIN, MIXED, [0.0], [MARGIN], [1.5 * MARGIN]])
 def test_error_rates_at_length(effects, noise):
-    """3000 programs each. The plan without looks stands beside it: what a look adds is the difference."""
+    """1000 programs each. The plan without looks stands beside it: what a look adds is the difference."""
     equal, apart = np.asarray(effects) == 0, np.abs(effects) >= MARGIN - 1e-12
     rates = {}
     for name, settings in (("at once", AT_ONCE), ("staged", STAGED)):
-        made = races(3000, effects, noise, settings)
+        made = races(1000, effects, noise, settings)
         wrong = share([(called(r, "better", "worse") & equal).any() for r in made])
         same = share([(called(r, "equivalent") & apart).any() for r in made])
         held = np.array([covered(r) for r in made]).mean(axis=0)
         rates[name] = wrong, same, held, sum(r.trials for r in made)
         print(f"{name}: effects {np.round(effects, 3)}, noise {noise:.1%}: called different {wrong:.1%}, equivalent "
-              f"{same:.1%}, intervals hold {held.min():.1%} to {held.max():.1%}, trials {rates[name][3] / 3000:.0f}")
+              f"{same:.1%}, intervals hold {held.min():.1%} to {held.max():.1%}, trials {rates[name][3] / 1000:.0f}")
     wrong, same, held, trials = rates["staged"]
-    assert wrong <= max(0.05, rates["at once"][0]) + 0.012 and same <= max(0.05, rates["at once"][1]) + 0.012
-    assert held.min() >= 0.92 - 0.015 and held.max() <= 0.97 + 0.01
+    assert wrong <= max(0.05, rates["at once"][0]) + 0.021 and same <= max(0.05, rates["at once"][1]) + 0.021
+    assert held.min() >= 0.92 - 0.026 and held.max() <= 0.97 + 0.016
     assert trials <= rates["at once"][3]
 
 
@@ -141,7 +141,7 @@ def test_error_rates_under_other_noise(kind):
             return np.log1p(rng.lognormal(-4, 0.4, shape))
         return 0.05 * (rng.random(shape) < 1 / 3) + rng.normal(0, 0.005, shape)
 
-    made = races(2000, ONE_OF_FIVE, 0.0, draw=draw)
+    made = races(1000, ONE_OF_FIVE, 0.0, draw=draw)
     assert share([called(r, "better", "worse")[0] for r in made]) <= 0.065
     assert np.array([covered(r) for r in made]).mean() >= 0.92
 

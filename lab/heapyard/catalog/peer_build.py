@@ -63,8 +63,8 @@ def build_peer(peer: Peer, report: Callable[[str], None]) -> None:
     recipe = peer.recipe
     assert recipe is not None
     failure = places.peers() / f"{peer.name}.failed"
-    with _workplace(peer.name) as work:
-        if up_to_date(peer):  # another start of Heapyard built it while this one waited
+    with _workplace(peer.name) as (work, waited):
+        if waited and up_to_date(peer):  # another start of Heapyard has built it meanwhile
             return
         log = places.peers() / "logs" / f"{peer.name}.log"
         log.parent.mkdir(exist_ok=True)
@@ -95,22 +95,31 @@ def up_to_date(peer: Peer) -> bool:
     try:
         folder = places.peers() / peer.name
         record = json.loads((folder / RECORD).read_text())
-        return (folder / record["library"]).exists() and record["steps"] == _written(recipe) and record["crate_sha256"] == _locked(recipe)["checksum"]
+        wanted = (_written(recipe), _locked(recipe)["checksum"])
+        return (record["steps"], record["crate_sha256"]) == wanted and (folder / record["library"]).exists()
     except (OSError, ValueError, KeyError):
         return False
 
 
 @contextmanager
-def _workplace(name: str) -> Iterator[Path]:
-    """An empty folder for one build, of a fixed path so that libraries come out the same; one builder at a time."""
+def _workplace(name: str) -> Iterator[tuple[Path, bool]]:
+    """An empty folder for one build, of a fixed path so that libraries come out the same; one builder at a time.
+
+    And whether another one had to be waited for.
+    """
     work = places.peers() / ".build" / name
     work.parent.mkdir(parents=True, exist_ok=True)
     with open(work.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        waited = False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = True
+            fcntl.flock(lock, fcntl.LOCK_EX)
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         try:
-            yield work
+            yield work, waited
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
