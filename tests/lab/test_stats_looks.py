@@ -33,32 +33,29 @@ def races(count, effects, noise, settings=STAGED, seed=31, **options):
 # --- error rates of one program
 
 
-@pytest.mark.parametrize("noise", [0.01, 0.025])
-@pytest.mark.parametrize("effects", [NULL, ONE_OF_FIVE, MIXED])
+@pytest.mark.parametrize(("effects", "noise"), [(NULL, 0.01), (NULL, 0.025), (ONE_OF_FIVE, 0.025)])
 def test_equal_allocators_are_called_different_in_at_most_five_percent(effects, noise):
-    """All comparisons of a program together; 500 programs: three standard errors are 3 %."""
+    """All comparisons of a program together; 300 programs: three standard errors are 3.8 %."""
     equal = np.asarray(effects) == 0
-    assert share([(called(r, "better", "worse") & equal).any() for r in races(500, effects, noise)]) <= 0.08
+    assert share([(called(r, "better", "worse") & equal).any() for r in races(300, effects, noise)]) <= 0.088
 
 
 def test_the_same_without_a_margin_where_only_a_proven_difference_ends_a_comparison():
     bare = replace(STAGED, margin_time=1e-9)
-    assert 0.02 <= share([called(r, "better", "worse").any() for r in races(500, [0.0], 0.02, bare)]) <= 0.08
+    assert 0.012 <= share([called(r, "better", "worse").any() for r in races(300, [0.0], 0.02, bare)]) <= 0.088
 
 
 @pytest.mark.parametrize("effects", [[MARGIN], AT_THE_MARGIN])
 def test_a_difference_at_the_margin_is_called_equivalent_in_one_of_twenty(effects):
-    assert share([called(r, "equivalent")[0] for r in races(500, effects, 0.025)]) <= 0.085
+    assert share([called(r, "equivalent")[0] for r in races(300, effects, 0.025)]) <= 0.088
 
 
-@pytest.mark.parametrize(("effects", "noise"), [(NULL, 0.01), (MIXED, 0.025), ([1.5 * MARGIN], 0.025)])
-def test_intervals_hold_the_truth_in_stages(effects, noise):
-    held = np.array([covered(r) for r in races(500, effects, noise)])
-    assert 0.92 <= held.mean() <= 0.975 and held.mean(axis=0).min() >= 0.89  # 0.92 less three standard errors
-
-
-def test_the_control_differs_from_the_baseline_as_often_as_it_may():
-    assert share([r.cell.control.p_value < 0.05 for r in races(500, MIXED, 0.025)]) <= 0.08
+@pytest.mark.parametrize("effects", [MIXED, [1.5 * MARGIN]])
+def test_intervals_hold_the_truth_in_stages_and_the_control_is_quiet(effects):
+    made = races(300, effects, 0.025)
+    held = np.array([covered(r) for r in made])
+    assert 0.91 <= held.mean() <= 0.98 and held.mean(axis=0).min() >= 0.875  # 0.92 less three standard errors
+    assert share([r.cell.control.p_value < 0.05 for r in made]) <= 0.088
 
 
 # --- the mean over programs, taken as fixed
@@ -84,10 +81,10 @@ OPPOSED = [[sign * size, 0.0, -0.01] for size in (0.03, 0.06, 0.1, 0.3) for sign
 
 
 def test_the_mean_over_programs_keeps_its_level_and_reaches_its_precision():
-    """Two treatments whose effects cancel or vanish, one that differs by 1 %; 120 runs of eight programs."""
-    rejected, held, widths = means(120, OPPOSED, NOISES)
-    assert share(rejected[:, :2].any(axis=1)) <= 0.18  # two tests uncorrected: 10 % and three standard errors
-    assert 0.91 <= held.mean() <= 0.99
+    """Two treatments whose effects cancel or vanish, one that differs by 1 %; 60 runs of eight programs."""
+    rejected, held, widths = means(60, OPPOSED, NOISES)
+    assert share(rejected[:, :2].any(axis=1)) <= 0.22  # two tests uncorrected: 10 % and three standard errors
+    assert 0.9 <= held.mean() <= 0.995
     assert np.median(widths) <= STAGED.precision * 1.1
 
 
@@ -102,7 +99,7 @@ def test_what_is_settled_is_not_measured_on():
 
 def test_most_of_what_would_be_decided_is_decided_still():
     def undecided(settings):
-        return share([called(r, "undecided").mean() for r in races(200, MIXED, 0.025, settings)])
+        return share([called(r, "undecided").mean() for r in races(100, MIXED, 0.025, settings)])
 
     assert undecided(STAGED) <= undecided(AT_ONCE) + 0.02
 
