@@ -98,7 +98,7 @@ class Stages:
                 out = {*self._treatments} - {settings.baseline, *open_} | closed
                 stage.without |= {(workload, label) for label in out}
         if asked:
-            told = f"after {now} blocks {answered} of the {asked} comparisons that were open are settled"
+            told = f"after {now} blocks {answered or 'none'} of the {asked} comparisons that were open are settled"
             stage.told.append((SETTLED, f"{told}: {'; '.join(released)}" if released else told))
         return stage
 
