@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -45,7 +46,14 @@ class Subject:
 
     def answers(self) -> int:
         """Ends it; how many answers it has checked. Fails if one was wrong, or if it did not live to the end."""
-        out, _ = self.process.communicate(timeout=120)
+        # Not communicate(): it forgets what came together with the line "working" that was read before.
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        late = threading.Timer(120, self.process.kill)
+        late.start()
+        out = self.process.stdout.read()
+        self.process.wait()
+        late.cancel()
         assert self.process.returncode == 0, f"{self.process.args} ended with {self.process.returncode}: {out}"
         assert out.startswith("right "), out
         return int(out.split()[1])

@@ -128,7 +128,7 @@ def took_part(record: Record, workload: str) -> dict[str, int]:
 
 
 def staged(**settings: object) -> Experiment:
-    return experiment(programs=("one",), looks=LOOKS, max_blocks=30, **settings)
+    return experiment(programs=("one",), looks=LOOKS, max_blocks=30, memory_metric="peak_rss", **settings)
 
 
 def test_a_settled_treatment_is_not_measured_on_and_the_others_are(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_what_others_need_no_more_goes_to_those_that_do(tmp_path: Path, monkeypa
             return launch(program, treatment, *rest, **options)
 
         clock = SlowClock(monkeypatch, by_program)
-        what = experiment(budget=90.0, looks=looks)
+        what = experiment(budget=90.0, looks=looks, memory_metric="peak_rss")
         return took_part(run(tmp_path / folder, what, clock), "two")["swift"]
 
     assert blocks_of_two("staged", LOOKS) > blocks_of_two("at-once", ())

@@ -49,21 +49,26 @@ class Looking {
  public:
   explicit Looking(const Request& request) : request_(request), process_(request.pid) {}
 
-  Answer result() {
+  bool is_too_early() const { return process_.memory.error() == 0 && process_.is_beginning(); }
+
+  // Looks for so long.
+  Answer result(Clock::time_point until) {
     if (process_.memory.error() == ENOENT || process_.memory.error() == ESRCH) return gone();
     if (process_.memory.error() != 0) return not_permitted(process_.memory.error());
     if (std::string why = process_.why_not(); !why.empty())
       return process_.is_still_it() ? Answer{.ending = Ending::kRefused, .text = why} : gone();
-    const auto until = Clock::now() + kPatience;
     do {
       const std::vector<ThreadSight> threads = suited_threads(request_.pid);
       if (!process_.is_still_it()) return gone();
       if (sight_of(request_.pid, request_.pid).state == 'T')
         return {.ending = Ending::kRefused, .text = "it is stopped; continue it first (kill -CONT)"};
       for (std::size_t i = 0; i < std::min(threads.size(), kMostLooks); ++i)
-        if (look(threads[i])) return answer_;
+        if (look(threads[i])) {
+          part_with_the_rest();
+          return answer_;
+        }
       std::this_thread::sleep_for(kPause);
-      let_late_ones_go();
+      part_with_the_rest();
     } while (Clock::now() < until);
     if (answer_.looks == 0 && seize_error_ != 0) return not_permitted(seize_error_);
     if (answer_.text.empty()) answer_.text = "every thread is in a system call that may not be interrupted";
@@ -73,7 +78,7 @@ class Looking {
  private:
   // True: the answer is there.
   bool look(const ThreadSight& before) {
-    if (std::any_of(late_.begin(), late_.end(), [&](const Tracee& each) { return each.thread() == before.thread; }))
+    if (std::any_of(held_.begin(), held_.end(), [&](const Tracee& each) { return each.thread() == before.thread; }))
       return false;
     if (before.suited() == Suited::kWaitsLimited) wait_for_new_call(before);
     if (sight_of(request_.pid, before.thread).suited() == Suited::kNot) return false;
@@ -81,27 +86,27 @@ class Looking {
     if (!seized) return cannot_seize(before.thread, errno);
     Tracee tracee = *seized;
     ++answer_.looks;
-    if (!tracee.interrupt()) return false;
+    if (!tracee.interrupt()) return keep(tracee);
     const auto asked = Clock::now();
     Stop stop = tracee.wait(asked + kUntilStopped);
     while (stop == Stop::kSignal && tracee.go_on(tracee.signal())) stop = tracee.wait(asked + kUntilStopped);
-    if (stop == Stop::kLate) late_.push_back(tracee);
-    if (stop == Stop::kGroup) tracee.let_go();
-    if (stop != Stop::kAsked) return false;
+    if (stop == Stop::kGone) return false;
+    if (stop == Stop::kGroup) return part_with(tracee);
+    if (stop != Stop::kAsked) return keep(tracee);
     const auto stopped = Clock::now();
     if (!process_.is_still_it()) {
       tracee.let_go();
       return answer_ = gone(), true;
     }
     user_regs_struct registers;
-    if (!natural_registers(tracee, registers)) return false;
+    if (!natural_registers(tracee, registers)) return keep(tracee);
     const Whereabouts found = whereabouts(process_, tracee, registers);
     if (found.fit) {
       call_in(process_, tracee, registers, request_, answer_);
       answer_.stopped = (Clock::now() - stopped).count();
       return true;
     }
-    tracee.let_go();
+    part_with(tracee);
     answer_.longest_look = std::max<std::int64_t>(answer_.longest_look, (Clock::now() - stopped).count());
     answer_.text = found.why;
     if (found.final) answer_.ending = Ending::kRefused;
@@ -121,20 +126,29 @@ class Looking {
   // A time limit begins anew after a stop: least is lost just after the thread has begun to wait.
   void wait_for_new_call(const ThreadSight& before) {
     const auto until = Clock::now() + kUntilItWaitsAnew;
-    while (Clock::now() < until && sight_of(request_.pid, before.thread).switches == before.switches)
+    while (Clock::now() < until && sight_of(request_.pid, before.thread).switches == before.switches) {
       std::this_thread::sleep_for(200us);
+      part_with_the_rest();
+    }
   }
 
-  // Those that did not stop in time, once they do.
-  void let_late_ones_go() {
-    std::erase_if(late_, [&](Tracee& each) {
+  // A thread that stops late, or that was killed while it was held. Both return false, as look() does.
+  bool keep(const Tracee& tracee) {
+    held_.push_back(tracee);
+    return false;
+  }
+  bool part_with(const Tracee& tracee) { return tracee.let_go() ? false : keep(tracee); }
+
+  // Lets those go that have stopped, and hears of the end of those that have ended: until then another thread of the
+  // process that execs waits for them.
+  void part_with_the_rest() {
+    std::erase_if(held_, [&](Tracee& each) {
       const Stop stop = each.wait(Clock::now());
       if (stop == Stop::kLate) return false;
       user_regs_struct registers;
-      if (stop == Stop::kSignal) return !each.go_on(each.signal());
-      natural_registers(each, registers);
-      each.let_go();
-      return true;
+      if (stop == Stop::kGone) return true;
+      if (stop == Stop::kSignal) return each.go_on(each.signal()), false;
+      return natural_registers(each, registers) && each.let_go();
     });
   }
 
@@ -156,7 +170,7 @@ class Looking {
   const Request& request_;
   TargetProcess process_;
   Answer answer_;
-  std::vector<Tracee> late_;
+  std::vector<Tracee> held_;  // beside the one that is looked at
   int seize_error_ = 0;
 };
 
@@ -165,7 +179,12 @@ class Looking {
 Answer inject(const Request& request) {
   block_signals();
   if (!is_the_only_one(request.pid)) return {.ending = Ending::kBusy, .text = "another heapyard is attaching to it just now"};
-  return Looking(request).result();
+  const auto until = Clock::now() + kPatience;
+  for (;;) {
+    Looking looking(request);
+    if (!looking.is_too_early() || Clock::now() >= until) return looking.result(until);
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace heapyard::injector

@@ -30,6 +30,7 @@ TargetProcess::TargetProcess(pid_t pid_of_it)
             range.begin >= mapping.begin && range.end <= mapping.end)
           slack.push_back(range);
     if (!object.is_c_library()) continue;
+    has_c_library_ = true;
     const auto address = [&](const char* name) {
       const Range* function = object.function(name);
       return function == nullptr ? 0 : function->begin;
@@ -46,6 +47,7 @@ bool TargetProcess::is_still_it() const {
 }
 
 std::string TargetProcess::why_not() const {
+  if (!has_c_library_) return "it has loaded no C library";
   if (dlopen == 0 || dlsym == 0 || dlerror == 0 || errno_location == 0)
     return "its C library has no dlopen of its own: glibc is older than 2.34";
   return {};

@@ -22,6 +22,8 @@ struct TargetProcess {
 
   // Why nothing can be loaded into it, or empty.
   std::string why_not() const;
+  // Whether it runs its program for so short a time that the dynamic linker has not mapped the C library yet.
+  bool is_beginning() const { return !has_c_library_ && is_still_it(); }
   // Whether it still runs the program that all this is known of. O(1).
   bool is_still_it() const;
 
@@ -38,6 +40,7 @@ struct TargetProcess {
   std::optional<UnsafePlaces> unsafe_;
   const std::string start_;  // what the kernel told the program of itself
   std::uint64_t known_address_ = 0;
+  bool has_c_library_ = false;
 };
 
 }  // namespace heapyard::injector
