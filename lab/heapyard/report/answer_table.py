@@ -43,8 +43,8 @@ def answer_heading(analysis: Analysis, preference: Preference = BY_TIME) -> str:
     metric = next(iter(shown_metrics(analysis)), analysis.time)
     overall = analysis.over_all(metric)
     count = len(overall.workloads) if overall else 0
-    over = f"mean over {analysis.counted(count)}" if count > 1 else (overall.workloads[0] if overall else "")
-    return f"Change to {analysis.baseline}, {over}, ± half of its 95 % interval; {_better(metric)}"
+    over = f"over {analysis.counted(count)}" if count > 1 else f"on {overall.workloads[0]}" if overall else ""
+    return f"Change to {analysis.baseline} {over}, ± half of its 95 % interval; {_better(metric)}"
 
 
 def answer_table(

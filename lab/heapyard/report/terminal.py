@@ -63,9 +63,10 @@ def print_answer(
         _everything(console, analysis)
     _failures(console, analysis, verbose=verbose)
     _control(console, analysis)
-    for text in (more_time(analysis), _told(analysis) if not verbose else ""):
-        if text and text not in answer.headline:
-            _paragraph(console, text)
+    if (more := more_time(analysis)) and more not in answer.headline:
+        _paragraph(console, more)
+    if analysis.judgements and not verbose:
+        _paragraph(console, f"Claims of others: {tally(analysis.judgements)}; why: --verbose.")
     for note in analysis.notes if verbose else ():
         _paragraph(console, f"Note: {note}")
     for what, command in _what_next(analysis, record, verbose=verbose):
@@ -107,14 +108,6 @@ def _everything(console: Console, analysis: Analysis) -> None:
     if left_out := left_out_words(analysis):
         console.print()
         _paragraph(console, left_out)
-
-
-def _told(analysis: Analysis) -> str:
-    """What the first screen leaves out, counted."""
-    notes = f"{counted(len(analysis.notes), 'note')} on the method" if analysis.notes else ""
-    claims = f"Claims of others: {tally(analysis.judgements)}" if analysis.judgements else ""
-    parts = [part for part in (claims, notes) if part]
-    return f"{'; '.join(parts)}; see --verbose." if parts else ""
 
 
 def _single(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> None:
@@ -230,7 +223,8 @@ def _control(console: Console, analysis: Analysis) -> None:
 
 def _what_next(analysis: Analysis, record: Record, *, verbose: bool) -> list[tuple[str, str]]:
     """What one can do with this answer: (sentence, command)."""
-    known = [("Every number and figure:", f"heapyard report {record.id} --open")]
+    notes = f", {counted(len(analysis.notes), 'note')}" if analysis.notes and not verbose else ""
+    known = [(f"Every number and figure{notes}:", f"heapyard report {record.id} --open")]
     if verbose:
         known.append(("Trials behind each number:", f"heapyard show {record.id} --trials"))
     if record.status == "interrupted":
