@@ -6,6 +6,7 @@ import io
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -16,6 +17,8 @@ from heapyard.model.preference import BY_TIME, Preference
 from heapyard.model.record import Event, Record
 from heapyard.report.terminal import print_answer
 from heapyard.stats.analyse import analyse
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # Allocators as they are found on real programs (time, memory over all of them), each program off by its own amount.
 RATIOS = {
@@ -97,3 +100,10 @@ def test_no_fact_is_told_twice() -> None:
     text = " ".join(lines(*default_run()))
     for once in ("A/A control", "Another program:", "deserves belief", "Least memory"):
         assert text.count(once) <= 1, once
+
+
+def test_the_page_on_reading_the_answer_shows_this_screen() -> None:
+    """The example in docs/report.md is what this made-up experiment prints, word for word."""
+    shown = lines(*default_run())
+    block = "\n".join(f"    {line}".rstrip() for line in shown)
+    assert block in (ROOT / "docs" / "report.md").read_text(), block

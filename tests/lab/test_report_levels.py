@@ -84,13 +84,13 @@ def test_better_at_one_level_and_worse_at_another_is_not_out() -> None:
     assert "more time with threads 1 and 2" in said and "with threads 4 and 8" in said, said
     worse = study({("lost", x): r for x, r in zip(LEVELS, (1.2, 1.5, 1.9, 3.0), strict=True)})
     assert [lost.treatment for lost in dominated(worse)] == ["lost"]
-    assert verdict(worse) == "No allocator is shown to be better than base in time at any level of threads; lost loses at some."
+    assert verdict(worse).startswith("No allocator is shown to be better than base in time at any level of threads; lost loses")
 
 
 def test_memory_that_depends_on_the_level_is_the_price_by_level() -> None:
     found = study({("fast", x): 0.8 for x in LEVELS}, memory={("fast", "4"): 1.3, ("fast", "8"): 2.0})
     said = verdict(found)
-    assert said.startswith("fast: ") and "; memory: " in said and "more memory with threads 4" in said.replace("times the", "more"), said
+    assert said.startswith("fast: ") and "; memory: " in said and "with threads 4 and 8" in said, said
     by_memory = answered(found, Preference("memory")).headline
     assert by_memory.startswith("No allocator is shown to be better than base in memory at any level of threads")
 

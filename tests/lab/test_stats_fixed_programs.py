@@ -49,13 +49,17 @@ def test_intervals_over_fixed_programs_hold_their_mean(noise, blocks) -> None:
 @pytest.mark.on_request
 @pytest.mark.parametrize("noise", [normal, log_normal, drifting, bimodal, unequal, spiky])
 @pytest.mark.parametrize(("programs", "blocks", "labels"), [(8, 3, 7), (8, 10, 7), (5, 4, 12), (16, 6, 5)])
-def test_intervals_and_family_in_many_designs(noise, programs, blocks, labels) -> None:
+def test_intervals_and_family_in_many_designs(noise, programs, blocks, labels, capsys) -> None:
+    """Prints the rows of the table in docs/method.md."""
     rng, runs = np.random.default_rng(32), 1500
     held, called = [], []
     for _ in range(runs):
         found = over(list(noise(rng, (programs, blocks, labels)))).against(0, range(1, labels))
         held.append(np.mean([c.pair.low <= 1 <= c.pair.high for c in found]))
         called.append(any(not c.simultaneous.low <= 1 <= c.simultaneous.high for c in found))
+    with capsys.disabled():
+        shares = f"{100 * np.mean(held):.1f} % | {100 * np.mean(called):.1f} %"
+        print(f"\n| {noise.__name__} | {programs} | {blocks} | {labels - 1} | {shares} |", end="")
     if noise is not spiky:  # rare disturbances make intervals wider than they promise
         assert np.mean(held) <= 0.97
     assert 0.92 <= np.mean(held)

@@ -19,7 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def preference_options(function: F) -> F:
     """--prefer, --memory-limit: which allocator the answer names."""
     limit = click.option(
-        "--memory-limit", type=MemoryLimit(), metavar="+SHARE", help="Name only what needs at most so much more memory, such as +10%."
+        "--memory-limit",
+        type=MemoryLimit(),
+        metavar="+SHARE",
+        help="Name only what needs at most so much more memory, such as +10%.",
     )
     prefer = click.option(
         "--prefer",

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 )
 @click.option("--events", is_flag=True, help="What happened on the way: repeated blocks, interruptions, the plan.")
 @click.option("--environment", is_flag=True, help="The machine, as it was when the experiment began.")
-@click.option("-v", "--verbose", is_flag=True, help="The answer with all that lies behind it: tables by program, every metric, figures, claims, ranks.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="The answer with what lies behind it: tables, every metric, figures, claims, ranks."
+)
 @click.option("--json", "json_", is_flag=True, help="The answer as JSON.")
 @click.option("--markdown", is_flag=True, help="The answer as Markdown.")
 @click.option("--svg", is_flag=True, help="The answer as a picture of this terminal, in SVG.")

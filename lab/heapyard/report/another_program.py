@@ -46,6 +46,12 @@ def odds_in_words(found: NextProgram, margin: float) -> str:
     return f"of {IN_TEN} such programs {gain} and {lose} more than {edge}"
 
 
+def odds_beside(found: NextProgram) -> str:
+    """`6 of 10 gain, 3 lose`: for a column of a page."""
+    gains, loses = (round(IN_TEN * p) for p in (found.gains, found.loses))
+    return f"{gains} of {IN_TEN} gain, {loses} lose"
+
+
 def odds_short(found: NextProgram) -> str:
     """`6/1`: of ten such programs so many gain and so many lose more than the margin."""
     return "/".join(str(round(IN_TEN * p)) for p in (found.gains, found.loses))

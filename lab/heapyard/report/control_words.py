@@ -18,10 +18,12 @@ def control_in_words(analysis: Analysis) -> str:
         return "A/A control: none was measured."
     if control.alarming:
         where = listed([control_place(analysis, *place) for place in control.misleads], MOST_PLACES)
-        return f"A/A control: {base} DIFFERS from itself ({where}): something else than the allocator decides here. See heapyard doctor."
+        why = "something else than the allocator decides here. See heapyard doctor."
+        return f"A/A control: {base} DIFFERS from itself ({where}): {why}"
     noise = f"; noise {percent(control.noise)}" if control.noise >= 0 else ""
     size = f": no time difference below {percent(control.size)} deserves belief" if math.isfinite(control.size) else ""
     if control.differs:
         where = listed([control_place(analysis, *place) for place in control.differs], MOST_PLACES)
-        return f"A/A control: {base} differs from itself by less than the margin ({where}): nothing as small deserves belief there{noise}."
+        belief = f"nothing as small deserves belief there{noise}."
+        return f"A/A control: {base} differs from itself by less than the margin ({where}): {belief}"
     return f"A/A control passed{size}{noise}."

@@ -65,12 +65,13 @@ def render(
     data = page_data.packed(analysis, record, trials, curves)
     data |= {"specs": specs, "order": order, "highlight": highlight, "trialMetrics": list(metrics)}
     template = templates().get_template("report.html.j2")
+    answer = answered(analysis, preference)
     return template.render(
         analysis=analysis,
         record=record,
-        answer=answered(analysis, preference),
+        answer=answer,
         control=control_in_words(analysis),
-        more_time=more_time(analysis),
+        more_time="" if (more := more_time(analysis)) in answer.headline else more,
         levels=level_tables(analysis),
         another=another_program,
         agreement=agreement,
