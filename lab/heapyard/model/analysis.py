@@ -31,7 +31,7 @@ class Comparison:
     workload: str
     metric: str
     treatment: str
-    blocks: int  # of the workload; for the overall comparison the number of workloads
+    blocks: int  # of the workload; over all workloads those that every one has
     interval: Interval  # paired by block, this pair alone, 95 %
     simultaneous: Interval  # Dunnett: all treatments against the baseline hold together
     p_value: float  # adjusted (Dunnett)
