@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from simulated import simulate
 from heapyard.model.analysis import Analysis, Interval
 from heapyard.model.observations import Observation, Observations
 from heapyard.model.preference import Preference
+from heapyard.report.agreement import ranks_and_means, variance_and_verdict
 from heapyard.report.choice import dominated
 from heapyard.report.effect_words import change_and_half, effect, reach, span
 from heapyard.report.level_tables import level_tables
@@ -125,3 +127,14 @@ def test_effects_in_words() -> None:
     assert reach(Interval(0.9, 0.85, 0.95)) == "from 5.0 % to 15 % less"
     assert reach(Interval(1.4, 0.9, 3.5)) == "from 10 % less to 3.5 times as much"
     assert change_and_half(Interval(0.915, 0.912, 0.918)) == "-8.5 % ±0.3" and change_and_half(Interval(2, 0, math.inf)) == "x 2.00"
+
+
+def test_ranks_and_variance_agree_with_the_verdict_or_say_why_not() -> None:
+    ranked, _ = simulate(3, 12, 8, ratios={"jemalloc": (0.9, 1.0), "mimalloc": (1.1, 1.0), "tcmalloc": (0.995, 1.0)})
+    assert ranked.rankings and "On wall time this" in ranks_and_means(ranked)
+    assert re.search(r"On wall time this (agrees with the verdict|sets tcmalloc apart too: it takes)", ranks_and_means(ranked))
+    said = variance_and_verdict(study(GROWING, noise=0.005, rounds=8))
+    assert "On wall time the effect depends on threads for fast: a mean over all cells hides it." in said
+    assert ranks_and_means(study(GROWING)) == ""
+    tiny = study({("fast", x): 0.99 for x in LEVELS}, noise=0.001, rounds=8)
+    assert "sets fast apart too" in variance_and_verdict(tiny) and "knows no margin" in variance_and_verdict(tiny)

@@ -9,19 +9,22 @@ from .words import listed
 
 def ranks_and_means(analysis: Analysis) -> str:
     """Do the ranks put the same treatments apart from the baseline as the means? "" without ranks."""
-    found = []
-    for ranking in analysis.rankings:
-        apart = _apart({r.treatment: r.letters for r in ranking.rows}, analysis.baseline)
-        found.append(_compared(analysis, ranking.metric, apart, _why_ranks(ranking)))
-    return " ".join(found)
+    return " ".join(
+        _compared(analysis, r.metric, {row.treatment: row.letters for row in r.rows}, _why_ranks(r)) for r in analysis.rankings
+    )
 
 
 def variance_and_verdict(analysis: Analysis) -> str:
     """The same of Tukey's groups in the analysis of variance; "" without any."""
-    found = []
-    for anova in analysis.anovas:
-        apart = _apart({m.treatment: m.letters for m in anova.means}, analysis.baseline)
-        found.append(_compared(analysis, anova.metric, apart, _why_variance(analysis)))
+    why = (
+        "it pools the noise of all cells and knows no margin, the verdict takes each "
+        f"{analysis.workload_noun}'s own noise and calls small differences the same"
+    )
+    found = [_compared(analysis, a.metric, {m.treatment: m.letters for m in a.means}, why) for a in analysis.anovas]
+    for by in analysis.by_level:
+        if by.depends:
+            title = metric_named(by.metric).title
+            found.append(f"On {title} the effect depends on {by.factor} for {listed(by.depends)}: a mean over all cells hides it.")
     return " ".join(found)
 
 
@@ -29,7 +32,8 @@ def _apart(letters: dict[str, str], baseline: str) -> set[str]:
     return {t for t, own in letters.items() if t != baseline and not set(own) & set(letters.get(baseline, ""))}
 
 
-def _compared(analysis: Analysis, metric: str, apart: set[str], why: str) -> str:
+def _compared(analysis: Analysis, metric: str, letters: dict[str, str], why: str) -> str:
+    apart = _apart(letters, analysis.baseline)
     overall = analysis.over_all(metric)
     title = metric_named(metric).title
     if overall is None:
@@ -47,10 +51,3 @@ def _compared(analysis: Analysis, metric: str, apart: set[str], why: str) -> str
 
 def _why_ranks(ranking: Ranking) -> str:
     return f"it takes the {ranking.workloads} programs for a sample and asks who is ahead, not by how much"
-
-
-def _why_variance(analysis: Analysis) -> str:
-    return (
-        "it pools the noise of all cells and knows no margin, the verdict takes each "
-        f"{analysis.workload_noun}'s own noise and calls small differences the same"
-    )

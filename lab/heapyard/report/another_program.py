@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.analysis import Analysis, NextProgram, Overall
 from ..model.metrics import metric_named
 from ..model.units import counted
+from ..stats.next_program import LEAST_PROGRAMS
 from .effect_words import noun_of, reach
 from .words import percent
 
@@ -26,7 +27,7 @@ def another_program(analysis: Analysis, chosen: str | None) -> str:
 
 
 def fastest(overall: Overall) -> str:
-    """The treatment with the best mean, the baseline apart; "" without any."""
+    """The treatment with the best mean, the baseline apart; "" without any, and where the others would be too few."""
     sign = -1 if metric_named(overall.metric).direction == "higher" else 1
     return min(overall.comparisons, key=lambda c: sign * c.interval.ratio).treatment if overall.comparisons else ""
 
@@ -58,9 +59,9 @@ def odds_short(found: NextProgram) -> str:
 
 
 def left_out_words(analysis: Analysis) -> str:
-    """How the predictions did when each program in turn was left out, all allocators together; "" without any."""
+    """How the predictions did when each program in turn was left out, all allocators together; "" without any, and where the others would be too few."""
     overall = analysis.over_all(analysis.time)
-    if overall is None or not overall.next_program:
+    if overall is None or not overall.next_program or len(overall.workloads) <= LEAST_PROGRAMS:
         return ""
     held, total = sum(n.held for n in overall.next_program), len(overall.workloads) * len(overall.next_program)
     title = metric_named(overall.metric).title
