@@ -89,6 +89,13 @@ def test_better_at_one_level_and_worse_at_another_is_not_out() -> None:
     assert verdict(worse).startswith("No allocator is shown to be better than base in time at any level of threads; lost loses")
 
 
+def test_the_mean_of_one_that_does_not_depend_stands_beside_others_that_do() -> None:
+    odd = {("odd", x): r for x, r in zip(LEVELS, (1.0, 1.2, 1.5, 2.0), strict=True)}
+    found = study({("even", x): 0.5 for x in LEVELS} | odd)
+    assert found.level_effects("wall").depends == ("odd",)
+    assert verdict(found).startswith("even: ") and "on these 4 workloads" in verdict(found)
+
+
 def test_memory_that_depends_on_the_level_is_the_price_by_level() -> None:
     found = study({("fast", x): 0.8 for x in LEVELS}, memory={("fast", "4"): 1.3, ("fast", "8"): 2.0})
     said = verdict(found)

@@ -99,14 +99,14 @@ def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, 
 
 def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
     """Show what was found, and how to go on."""
-    from ..report.verdict import verdict
+    from ..report.verdict import headline
     from ..stats.analyse import analyse
 
     record = store.load_record(journal.folder)
     interrupted = status == "interrupted"
     if record.observations.rows:
         analysis = analyse(record.observations)
-        journal.set_verdict(verdict(analysis, manner.preference))
+        journal.set_verdict(headline(analysis, manner.preference))
         show_answer(
             record, analysis, json=manner.json, html=manner.html, quiet=manner.quiet, preference=manner.preference
         )

@@ -40,6 +40,12 @@ def verdict(analysis: Analysis, preference: Preference = BY_TIME) -> str:
     return " ".join(part for part in (found.alarm, found.headline, found.another) if part)
 
 
+def headline(analysis: Analysis, preference: Preference = BY_TIME) -> str:
+    """The verdict without what it says of another program: for lists of experiments."""
+    found = answered(analysis, preference)
+    return f"{found.alarm} {found.headline}".strip()
+
+
 def answered(analysis: Analysis, preference: Preference = BY_TIME) -> Answer:
     """Every part of the answer. O(treatments^2 + cells)."""
     time, memory = analysis.over_all(analysis.time), analysis.over_all(analysis.memory)
@@ -49,10 +55,9 @@ def answered(analysis: Analysis, preference: Preference = BY_TIME) -> Answer:
         base = f"{analysis.baseline} {_where(analysis, time)}"
         return Answer("", f"One block shows values but no uncertainty; measure more blocks to compare with {base}.")
     out = _out(analysis)
-    by = dependence(analysis, preference)
-    if by is not None:
+    by, chosen = dependence(analysis, preference), choose(analysis, preference)
+    if by is not None and (chosen is None or chosen in by.depends):
         return Answer(_alarm(analysis), _by_level(analysis, by), out=out)
-    chosen = choose(analysis, preference)
     headline = _gain(analysis, chosen, time) if chosen else _none_better(analysis, time, memory, preference)
     choices = _choices(analysis, preference, chosen)
     return Answer(_alarm(analysis), headline, another_program(analysis, chosen), choices, out)
