@@ -12,7 +12,7 @@ PREFERENCES: tuple[str, ...] = get_args(Prefer)
 @dataclass(frozen=True, slots=True)
 class Preference:
     """`time`: the least time, or less memory where that costs no time that could be shown. `memory`: the other way round.
-    `balance`: only what is better in one and not worse in the other, and of these the least time.
+    `balance`: only what is better in one and shown to be no worse in the other, and of these the least time.
 
     `memory_limit`: only what is shown to need at most so much more memory than the baseline (ratio minus one); None: no limit.
     """

@@ -34,15 +34,15 @@ def choose(analysis: Analysis, preference: Preference = BY_TIME) -> str | None:
     found = {t: sides(analysis, t) for t in analysis.treatments if t != analysis.baseline}
     leading = 1 if preference.prefer == "memory" else 0
     if preference.prefer == "balance":
-        kept = [t for t, both in found.items() if _better(both, 0) and not _worse(both, 1)]
-        kept += [t for t, both in found.items() if t not in kept and _better(both, 1) and not _worse(both, 0)]
+        kept = [t for t, both in found.items() if _better(both, 0) and _no_worse(both, 1)]
+        kept += [t for t, both in found.items() if t not in kept and _better(both, 1) and _no_worse(both, 0)]
         leading = 0 if any(_better(found[t], 0) for t in kept) else 1
         kept = [t for t in kept if _better(found[t], leading)]
     else:
         kept = [t for t, both in found.items() if _better(both, leading)]
         if not kept:  # nothing gains what is preferred: what gains the other for no price
             leading = 1 - leading
-            kept = [t for t, both in found.items() if _better(both, leading) and not _worse(both, 1 - leading)]
+            kept = [t for t, both in found.items() if _better(both, leading) and _no_worse(both, 1 - leading)]
     kept = [t for t in kept if _within(found[t][1], preference.memory_limit)]
     if not kept:
         return None
@@ -147,10 +147,10 @@ def _better(both: Sides, side: int) -> bool:
     return found is not None and found.verdict == "better"
 
 
-def _worse(both: Sides, side: int) -> bool:
-    """Shown to be worse, or not measured."""
+def _no_worse(both: Sides, side: int) -> bool:
+    """Shown to be better or the same within the margin; undecided is neither."""
     found = both[side]
-    return found is None or found.verdict == "worse"
+    return found is not None and found.verdict in ("better", "equivalent")
 
 
 def _within(memory: Comparison | None, limit: float | None) -> bool:
