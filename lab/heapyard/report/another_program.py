@@ -59,7 +59,7 @@ def odds_short(found: NextProgram) -> str:
 
 
 def left_out_words(analysis: Analysis) -> str:
-    """How the predictions did when each program in turn was left out, all allocators together; "" without any, and where the others would be too few."""
+    """How the predictions did when each program in turn was left out, all allocators together; "" where the others are too few."""
     overall = analysis.over_all(analysis.time)
     if overall is None or not overall.next_program or len(overall.workloads) <= LEAST_PROGRAMS:
         return ""

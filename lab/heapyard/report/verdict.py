@@ -140,7 +140,8 @@ def _none_better(analysis: Analysis, time: Overall, memory: Overall | None, pref
     gains = [t for t in analysis.treatments if any(c and c.verdict == "better" for c in sides(analysis, t))]
     if gains:
         verb = "gains" if len(gains) == 1 else "gain"
-        return f"No allocator is better {where} by {_wish(preference)}; {listed(gains)} {verb} otherwise, at a price or in doubt. {excluded}"
+        others = f"{listed(gains)} {verb} otherwise, at a price or in doubt"
+        return f"No allocator is better {where} by {_wish(preference)}; {others}. {excluded}"
     open_ = list(dict.fromkeys(c.treatment for c in every if c.verdict == "undecided"))
     if not open_:
         return f"Stay with {base}: no allocator is better in time or in memory {where}. {excluded}"
