@@ -14,7 +14,7 @@ from simulated import as_study, curve, simulate  # noqa: E402
 from heapyard.model.analysis import Analysis  # noqa: E402
 from heapyard.model.record import Record  # noqa: E402
 from heapyard.report.html import write_report  # noqa: E402
-from heapyard.report.verdict import verdict  # noqa: E402
+from heapyard.report.verdict import answered  # noqa: E402
 
 pytestmark = pytest.mark.browser
 HOSTILE = "\"'<img src=x onerror=alert(1)>&"
@@ -55,7 +55,7 @@ def test_it_draws_everything_and_asks_the_network_for_nothing(
     page, asked, errors = opened(chromium, page_file)
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert errors == []
-    assert page.locator("h1").inner_text() == verdict(experiment[0])
+    assert page.locator("h1").inner_text() == answered(experiment[0]).headline
     assert page.locator(".fixed svg:visible").count() == 0, "a fixed picture stands beside its drawn one"
 
 
@@ -192,7 +192,7 @@ def test_without_scripts_the_verdict_tables_and_figures_are_there(
     chromium: Any, page_file: Path, experiment: tuple[Analysis, Record]
 ) -> None:
     page, _, _ = opened(chromium, page_file, java_script_enabled=False)
-    assert page.locator("h1").inner_text() == verdict(experiment[0])
+    assert page.locator("h1").inner_text() == answered(experiment[0]).headline
     assert page.locator("table").first.is_visible()
     for figure in FIGURES:
         assert page.locator(f"[data-figure={figure}] svg").first.is_visible()
@@ -211,7 +211,7 @@ def test_it_is_built_for_screen_readers(chromium: Any, page_file: Path) -> None:
     page, _, _ = opened(chromium, page_file, java_script_enabled=False)
     assert page.get_attribute("html", "lang") == "en"
     pictures = page.locator("[role=img]").all()
-    drawn_by_python = 4 + 2  # of the study, and two critical-difference diagrams
+    drawn_by_python = 4  # the figures of the study; over its levels nothing is ranked
     assert len(pictures) == len(FIGURES) + drawn_by_python and all((p.get_attribute("aria-label") or "").strip() for p in pictures)
     assert page.locator("th:not([scope])").count() == 0
     assert page.locator("h1").count() == 1

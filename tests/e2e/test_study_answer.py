@@ -58,7 +58,7 @@ def test_a_study_is_answered_in_every_form(yard: Yard) -> None:
     path.write_text(STUDY)
     done = yard.run("run", path, "--no-html")
     assert done.returncode == 0, done.stderr
-    said = yard.run("show", env={"COLUMNS": "80"}).stdout
+    said = yard.run("show", "--verbose", env={"COLUMNS": "80"}).stdout
     assert max(map(len, said.splitlines())) <= 80
     assert "Time (a paper, Figure 1), " in said and "threads" in said and "±" in said
     assert "1 of 2 claims hold here, 1 cannot be told" in " ".join(said.split())

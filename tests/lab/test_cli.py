@@ -276,6 +276,18 @@ def test_a_verbose_answer_has_every_metric(heapyard, tmp_path: Path) -> None:
     assert "minor faults" in heapyard("show", "--verbose").out.lower()
 
 
+def test_what_is_preferred_reaches_every_form_of_the_answer(heapyard, stored: Record, tmp_path: Path) -> None:
+    wanted = ("--prefer", "memory", "--memory-limit", "+10%")
+    said = json.loads(heapyard("show", *wanted, "--json").out)
+    assert said["preference"] == {"prefer": "memory", "memory_limit": pytest.approx(0.1)}
+    assert heapyard("show", *wanted).code == heapyard("show", *wanted, "--markdown").code == 0
+    assert heapyard("report", *wanted, "--html", str(tmp_path / "r.html")).code == 0
+    assert "--prefer" in heapyard("compare", "--help").out and "--memory-limit" in heapyard("run", "--help").out
+    wrong = heapyard("show", "--memory-limit", "much")
+    assert wrong.code == 2 and "--memory-limit" in wrong.err
+    assert heapyard("show", "--prefer", "beauty").code == 2
+
+
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "pyperf"])
 def test_exports_go_to_standard_output_or_a_file(heapyard, stored: Record, tmp_path: Path, format_: str) -> None:
     text = heapyard("export", "last", f"--{format_}").out

@@ -61,7 +61,7 @@ def test_text_of_a_paper_cannot_move_the_cursor() -> None:
 def test_claims_stand_in_every_form() -> None:
     analysis, record = as_study(simulate(6, 5, 6)[1])
     console = Console(file=io.StringIO(), width=80, highlight=False, _environ={})
-    print_answer(console, analysis, record)
+    print_answer(console, analysis, record, verbose=True)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert f"What others found, tested here: {tally(analysis.judgements)}" in " ".join(text.split())
     assert "? cannot tell: llalloc leads" in text and "needs 64 processors; this machine has 2" in text

@@ -103,6 +103,27 @@ def test_every_form_is_known_when_seen(form: str) -> None:
     assert found.verdict == "holds" and f"{form} is off" in found.evidence and "best by AICc" in found.evidence
 
 
+def test_growth_is_judged_by_instructions_beside_time() -> None:
+    """Work of n log n whose time bends as a cache overflows: time alone would refute what the instructions show."""
+    levels = ("100", "400", "1600", "6400", "25600")
+    bent = study(lambda n, _: n * math.log(n + 1) * (1 if n < 1600 else 1.9), levels=levels, noise=0.01)
+    exact = study(lambda n, _: n * math.log(n + 1) + 50, levels=levels, noise=0.0, metric="instructions")
+    both = replace(bent, rows=(*bent.rows, *exact.rows))
+    for form, expected in (("n log n", "holds"), ("quadratic", "does not hold")):
+        claim = Claim("", "grows_like", metric="wall", over="x", form=form)  # type: ignore[arg-type]
+        found = judge(claim, both)
+        assert found.verdict == expected and "instructions: " in found.evidence and "beside it, wall time: " in found.evidence
+        assert found.claim == claim
+    alone = judge(Claim("", "grows_like", metric="wall", over="x", form="n log n"), bent)
+    assert alone.verdict != "holds" and alone.evidence.endswith("which caches bend: instructions were not counted")
+
+
+def test_growth_over_threads_and_of_memory_is_not_judged_by_instructions() -> None:
+    claim = Claim("", "grows_like", metric="peak_rss", over="x", form="linear")
+    found = verdict(claim, SHAPES["linear"], metric="peak_rss", levels=("1", "2", "4", "8", "16"))
+    assert found.verdict == "holds" and "instructions" not in found.evidence
+
+
 def test_more_is_better_where_the_metric_says_so() -> None:
     define([own_metric("test_rate", "1/s", "higher")])
     claim = Claim("", "faster_than", metric="test_rate", treatments=("two",))

@@ -26,7 +26,7 @@ def test_the_example_of_the_literature() -> None:
     found = rank_test(-ACCURACY)
     assert found.ranks == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
     assert found.critical_difference == pytest.approx(1.25, abs=5e-3)
-    assert found.enough and found.p < 0.05
+    assert found.p < 0.05
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -58,7 +58,7 @@ def test_no_difference_is_called_one_time_in_twenty() -> None:
 
 def test_all_equal_and_all_ordered() -> None:
     equal = rank_test(np.ones((6, 3)))
-    assert equal.p == 1.0 and equal.letters == ("a", "a", "a") and not equal.enough
+    assert equal.p == 1.0 and equal.letters == ("a", "a", "a")
     ordered = rank_test(np.tile([1.0, 2.0, 3.0], (12, 1)))
     assert ordered.p == 0.0 and ordered.ranks.tolist() == [1, 2, 3] and len(set(ordered.letters)) == 3
     with pytest.raises(ValueError, match="two workloads"):

@@ -66,20 +66,19 @@ def test_scaling_is_fitted_up_to_the_processors_and_refused_beyond() -> None:
     assert trend_words.refusals([refused, refused]) == [refused.reason]
 
 
-def test_ranks_are_those_of_the_means_and_the_winner_leads_the_resamples() -> None:
+def test_ranks_are_those_of_the_means_and_need_enough_programs() -> None:
     draw = np.random.default_rng(1)
     labels = ("base", "fast", "slow")
     tables = [
         Table(f"w{i}", "wall", labels, np.exp(draw.normal(4, 0.3) + draw.normal([0, -0.2, 0.3], 0.02, (6, 3))))
         for i in range(8)
     ]
-    ranking = ranking_of("wall", tables, [t.workload for t in tables], labels, baseline="base", settings=Settings())
+    ranking = ranking_of("wall", tables, [t.workload for t in tables], labels, settings=Settings())
     assert ranking and [r.treatment for r in ranking.rows] == ["fast", "base", "slow"]
     assert [r.rank for r in ranking.rows] == [1, 2, 3]
-    assert ranking.p < 0.001 and ranking.rows[0].best == 1
-    assert ranking.rows[0].ratio.low < np.exp(-0.2) < ranking.rows[0].ratio.high
+    assert ranking.p < 0.001 and len({r.letters for r in ranking.rows}) == 3
     few = tables[:4]
-    assert ranking_of("wall", few, [t.workload for t in few], labels, baseline="base", settings=Settings()) is None
+    assert ranking_of("wall", few, [t.workload for t in few], labels, settings=Settings()) is None
     drawn = json.dumps(ranks(ranking))
     assert all(name in drawn for name in labels) and "critical difference" in drawn
 
@@ -87,5 +86,5 @@ def test_ranks_are_those_of_the_means_and_the_winner_leads_the_resamples() -> No
 def test_of_a_throughput_the_largest_ranks_first() -> None:
     tables = [Table(f"w{i}", "throughput", ("base", "more"), np.array([[1.0, 2.0], [1.1, 2.1]])) for i in range(6)]
     names, both = [t.workload for t in tables], ("base", "more")
-    ranking = ranking_of("throughput", tables, names, both, baseline="base", settings=Settings())
-    assert ranking and ranking.rows[0].treatment == "more" and ranking.rows[0].best == 1
+    ranking = ranking_of("throughput", tables, names, both, settings=Settings())
+    assert ranking and ranking.rows[0].treatment == "more"

@@ -78,7 +78,7 @@ def command(ctx: click.Context, names: tuple[str, ...], **options: Any) -> int:
     from .conduct import conduct
     from .more import mention_more_allocators
 
-    how = manner(*(options.pop(name) for name in ("output", "json_", "quiet", "no_html", "wait")))
+    how = manner(*(options.pop(name) for name in ("output", "json_", "quiet", "no_html", "wait", "prefer", "memory_limit")))
     study = _study(names, ctx.meta["command"], how.output, **options)
     experiment = assemble(study, full=options["full"])
     code = conduct(experiment, how)

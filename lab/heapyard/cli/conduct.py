@@ -12,6 +12,7 @@ from ..execute.experiment import Launch, carry_out
 from ..execute.loop_signals import stop_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError
 from ..model.experiment import Experiment
+from ..model.preference import BY_TIME, Preference
 from ..model.units import counted, format_duration
 from .answer import show_answer
 from .consoles import remark
@@ -30,6 +31,7 @@ class Manner:
     quiet: bool = False
     html: bool = True
     wait: bool = False
+    preference: Preference = BY_TIME
 
 
 def conduct(experiment: Experiment, manner: Manner) -> int:
@@ -97,15 +99,17 @@ def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, 
 
 def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
     """Show what was found, and how to go on."""
-    from ..report.verdict import verdict
+    from ..report.verdict import headline
     from ..stats.analyse import analyse
 
     record = store.load_record(journal.folder)
     interrupted = status == "interrupted"
     if record.observations.rows:
         analysis = analyse(record.observations)
-        journal.set_verdict(verdict(analysis))
-        show_answer(record, analysis, json=manner.json, html=manner.html, quiet=manner.quiet)
+        journal.set_verdict(headline(analysis, manner.preference))
+        show_answer(
+            record, analysis, json=manner.json, html=manner.html, quiet=manner.quiet, preference=manner.preference
+        )
     else:
         remark("interrupted before a block was complete" if interrupted else "no block was completed")
     if interrupted:

@@ -52,7 +52,7 @@ def command(
     """Follow a study over all experiments of its title on this machine, and say where a ratio changed.
 
     What is followed is each treatment's ratio to its baseline, over all workloads of the experiment. Changes of level are
-    looked for from six experiments on; a false alarm comes about once in a hundred histories.
+    looked for from ten experiments on, since fewer cannot tell one at 1 %; a false alarm comes about once in a hundred histories.
 
     \b
     Examples:
@@ -126,13 +126,14 @@ def _show(title: str, count: int, tracks: list[Track]) -> None:
     from rich.text import Text
 
     from ..model.metrics import metric_named
+    from ..stats.change_points import LEVEL, least_p
     from ..report.words import change, direction_text, interval_text, sentence
 
     out = answers()
     changed = sum(bool(t.changes) for t in tracks)
     out.print(Text(f"{title}: {count} experiments, {changed} of {len(tracks)} ratios changed.", "bold"))
-    if count < 6:
-        remark("changes are looked for from six experiments on")
+    if least_p(count) > LEVEL:
+        remark("changes are looked for from ten experiments on: fewer cannot tell one at 1 %")
     for track in tracks:
         metric = metric_named(track.metric)
         out.print()

@@ -9,16 +9,40 @@ from typing import Any, TypeVar
 import click
 
 from ..model.errors import UsageError
+from ..model.preference import PREFERENCES, Preference
 from ..model.units import parse_duration, parse_percent
 from .conduct import Manner
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def preference_options(function: F) -> F:
+    """--prefer, --memory-limit: which allocator the answer names."""
+    limit = click.option(
+        "--memory-limit",
+        type=MemoryLimit(),
+        metavar="+SHARE",
+        help="Name only what needs at most so much more memory, such as +10%.",
+    )
+    prefer = click.option(
+        "--prefer",
+        type=click.Choice(PREFERENCES),
+        default="time",
+        show_default=True,
+        help="Which allocator the answer names: of least time, of least memory, or better in one and worse in none.",
+    )
+    return prefer(limit(function))
+
+
+def preference(prefer: str, memory_limit: float | None) -> Preference:
+    return Preference(prefer, memory_limit)  # type: ignore[arg-type]
+
+
 def manner_options(function: F) -> F:
-    """--output, --json, --quiet, --no-html, --wait: how an experiment is carried out."""
+    """--prefer, --memory-limit, --output, --json, --quiet, --no-html, --wait: how an experiment is carried out and shown."""
     for option in reversed(
         (
+            preference_options,
             click.option(
                 "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Store the experiment there."
             ),
@@ -32,8 +56,16 @@ def manner_options(function: F) -> F:
     return function
 
 
-def manner(output: Path | None, json_: bool, quiet: bool, no_html: bool, wait: bool) -> Manner:
-    return Manner(output=output, json=json_, quiet=quiet, html=not no_html, wait=wait)
+def manner(
+    output: Path | None,
+    json_: bool,
+    quiet: bool,
+    no_html: bool,
+    wait: bool,
+    prefer: str = "time",
+    memory_limit: float | None = None,
+) -> Manner:
+    return Manner(output, json_, quiet, not no_html, wait, preference(prefer, memory_limit))
 
 
 class Duration(click.ParamType):
@@ -52,6 +84,15 @@ class Share(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         return value if isinstance(value, float) else _parsed(parse_percent, value, param)
+
+
+class MemoryLimit(click.ParamType):
+    """`+10%` as 0.1; the sign may be left out, and may not be a minus."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        return value if isinstance(value, float) else _parsed(parse_percent, value.removeprefix("+"), param)
 
 
 class Cpus(click.ParamType):

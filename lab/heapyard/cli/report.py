@@ -6,13 +6,18 @@ from pathlib import Path
 
 import click
 
+from .options import preference, preference_options
+
 
 @click.command()
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it there.")
 @click.option("--open", "open_", is_flag=True, help="Open it in the browser.")
+@preference_options
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
-def command(experiment: str, html: Path | None, open_: bool, output: Path | None) -> None:
+def command(
+    experiment: str, html: Path | None, open_: bool, prefer: str, memory_limit: float | None, output: Path | None
+) -> None:
     """Write an experiment's HTML report: one file that needs no network.
 
     Without --html it goes beside the experiment's record. Its path is printed.
@@ -22,7 +27,7 @@ def command(experiment: str, html: Path | None, open_: bool, output: Path | None
     from .answer import REPORT_NAME, write_html
 
     record = load_record(experiment, output)
-    path = write_html(html or record.path / REPORT_NAME, analyse(record.observations), record)
+    path = write_html(html or record.path / REPORT_NAME, analyse(record.observations), record, preference(prefer, memory_limit))
     click.echo(path)
     if open_:
         import webbrowser

@@ -10,8 +10,10 @@ import click
 
 from ..model.errors import UsageError
 from .consoles import answers
+from .options import preference, preference_options
 
 if TYPE_CHECKING:
+    from ..model.preference import Preference
     from ..model.record import Record, TrialRecord
 
 
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
 )
 @click.option("--events", is_flag=True, help="What happened on the way: repeated blocks, interruptions, the plan.")
 @click.option("--environment", is_flag=True, help="The machine, as it was when the experiment began.")
-@click.option("-v", "--verbose", is_flag=True, help="The answer with every metric, and by workload beside the figures.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="The answer with what lies behind it: tables, every metric, figures, claims, ranks."
+)
 @click.option("--json", "json_", is_flag=True, help="The answer as JSON.")
 @click.option("--markdown", is_flag=True, help="The answer as Markdown.")
 @click.option("--svg", is_flag=True, help="The answer as a picture of this terminal, in SVG.")
+@preference_options
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
 def command(
     experiment: str,
@@ -38,6 +43,8 @@ def command(
     json_: bool,
     markdown: bool,
     svg: bool,
+    prefer: str,
+    memory_limit: float | None,
     output: Path | None,
 ) -> None:
     """Show an experiment's answer, or the trials behind a number.
@@ -66,10 +73,12 @@ def command(
     elif environment:
         click.echo(json.dumps(record.environment, indent=1, ensure_ascii=False))
     else:
-        _show_answer(record, json_, markdown, svg, verbose)
+        _show_answer(record, json_, markdown, svg, verbose, preference(prefer, memory_limit))
 
 
-def _show_answer(record: Record, json_: bool, markdown: bool, svg: bool, verbose: bool) -> None:
+def _show_answer(
+    record: Record, json_: bool, markdown: bool, svg: bool, verbose: bool, wanted: Preference
+) -> None:
     from ..stats.analyse import analyse
     from .answer import show_answer
 
@@ -77,13 +86,13 @@ def _show_answer(record: Record, json_: bool, markdown: bool, svg: bool, verbose
     if markdown:
         from ..report.markdown import markdown as as_markdown
 
-        click.echo(as_markdown(analysis, record))
+        click.echo(as_markdown(analysis, record, wanted))
     elif svg:
         from ..report.picture import terminal_svg
 
-        click.echo(terminal_svg(analysis, record), nl=False)
+        click.echo(terminal_svg(analysis, record, preference=wanted), nl=False)
     else:
-        show_answer(record, analysis, json=json_, verbose=verbose)
+        show_answer(record, analysis, json=json_, verbose=verbose, preference=wanted)
 
 
 def _show_trials(record: Record) -> None:

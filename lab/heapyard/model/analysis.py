@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,7 +31,7 @@ class Comparison:
     workload: str
     metric: str
     treatment: str
-    blocks: int  # that the treatment took part in; for the overall comparison the number of workloads
+    blocks: int  # that the treatment took part in; over all workloads those that every one has
     interval: Interval  # paired by block, this pair alone, 95 %
     simultaneous: Interval  # Dunnett: all treatments against the baseline hold together
     p_value: float  # adjusted (Dunnett)
@@ -70,14 +71,81 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Duel:
+    """Two treatments other than the baseline against each other, `treatment` as a ratio to `rival`; all such pairs together."""
+
+    treatment: str
+    rival: str
+    simultaneous: Interval
+    verdict: Verdict  # of `treatment`
+
+
+@dataclass(frozen=True, slots=True)
+class NextProgram:
+    """What one further program of this kind may show under one treatment, as a ratio to the baseline.
+
+    `interval`: prediction interval. `gains`, `loses`: chance that it gains or loses more than the margin. `held`: of the
+    programs, how many lay in the interval that the others gave.
+    """
+
+    treatment: str
+    interval: Interval
+    gains: float
+    loses: float
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
 class Overall:
-    """One metric over all workloads on which every treatment counted; workloads are the random unit."""
+    """One metric over all workloads on which every treatment counted; these workloads are fixed, no sample of others."""
 
     metric: str
     workloads: tuple[str, ...]  # the common set the means run over
-    comparisons: tuple[Comparison, ...]  # geometric mean ratios
+    comparisons: tuple[Comparison, ...]  # geometric mean ratios; `blocks_to_decide` counts rounds over all workloads
     among_best: tuple[str, ...]
     best: str
+    control: Comparison | None = None  # the A/A control over the same workloads
+    duels: tuple[Duel, ...] = ()  # treatments against each other
+    next_program: tuple[NextProgram, ...] = ()  # empty with too few programs, and where workloads are levels of factors
+    noisiest: str = ""  # the workload that brings most of the variance
+    noisiest_share: float = 0.0
+
+    def of(self, treatment: str) -> Comparison | None:
+        return next((c for c in self.comparisons if c.treatment == treatment), None)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEffect:
+    """One treatment at one level of a factor: mean ratio to the baseline over the workloads there.
+
+    `simultaneous` holds for all treatments and levels together. `least`, `most`: ratios of the single workloads.
+    """
+
+    treatment: str
+    level: str
+    interval: Interval
+    simultaneous: Interval
+    verdict: Verdict
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class ByLevel:
+    """How the effects on one metric depend on the factor that moves them most. Levels are fixed: none is a sample.
+
+    `depends`: treatments whose effect is shown to differ between two levels by more than the margin.
+    """
+
+    metric: str
+    factor: str
+    levels: tuple[str, ...]
+    effects: tuple[LevelEffect, ...]
+    depends: tuple[str, ...]
+
+    def of(self, treatment: str) -> tuple[LevelEffect, ...]:
+        """In the order of the levels."""
+        return tuple(e for e in self.effects if e.treatment == treatment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +160,28 @@ class ParetoPoint:
 
 @dataclass(frozen=True, slots=True)
 class ControlCheck:
-    """Does the baseline differ from itself? `differs` lists (workload, metric) whose family-corrected interval excludes 1.
+    """Does the baseline differ from itself? `differs` lists (workload, metric) whose family-corrected interval excludes 1;
+    the workload "" is the mean over all.
 
-    `noise` is the residual CV of wall time over workloads (median)."""
+    `misleads`: those of them that are beyond the margin or as large as a difference that is claimed there. `noise` is the
+    residual CV of wall time over workloads (median). `size`: differences of the mean over all workloads in the time metric
+    up to this one (ratio minus one) deserve no belief: the copies differ by as much, or none as small could be shown. NaN if
+    not known.
+    """
 
     checked: int
     differs: tuple[tuple[str, str], ...]
     noise: float
+    misleads: tuple[tuple[str, str], ...] = ()
+    size: float = math.nan
 
     @property
     def clean(self) -> bool:
         return not self.differs
+
+    @property
+    def alarming(self) -> bool:
+        return bool(self.misleads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +253,16 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One treatment over all workloads: mean rank (1 = best), letters of signed-rank tests, and the bootstrap."""
+    """One treatment over all programs: mean rank (1 = best), and letters of signed-rank tests."""
 
     treatment: str
     rank: float
     letters: str
-    ratio: Interval  # geometric mean ratio to the baseline; workloads, then blocks, resampled
-    best: float  # share of resamples in which it has the best mean
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ranks over workloads, which assume nothing of how large differences are. `rows`: best first."""
+    """Ranks over programs, which ask who is ahead, not by how much. `rows`: best first."""
 
     metric: str
     workloads: int
@@ -271,6 +348,9 @@ class Analysis:
     rankings: tuple[Ranking, ...] = ()  # of the two leading metrics, with enough workloads
     time: str = PRIMARY_TIME  # the two metrics that the verdict speaks of
     memory: str = PRIMARY_MEMORY
+    by_level: tuple[ByLevel, ...] = ()  # of the two leading metrics, where factors tell workloads apart
+    round_seconds: float = 0.0  # how long one round of all workloads took; 0: not known
+    margins: tuple[float, float] = (0.02, 0.05)  # of the two leading metrics, as ratio minus one
     workload_noun: str = "program"  # what a workload is called; "workload" for those of a mutator
     notes: tuple[str, ...] = ()  # e.g. "budget used up: achieved half-width 1.8 %"
 
@@ -280,6 +360,13 @@ class Analysis:
     def counted(self, number: int) -> str:
         """`1 program`, `3 workloads`."""
         return counted(number, self.workload_noun)
+
+    def margin(self, metric: str) -> float:
+        """The margin of equivalence of one of the two leading metrics."""
+        return self.margins[metric != self.time]
+
+    def level_effects(self, metric: str) -> ByLevel | None:
+        return next((b for b in self.by_level if b.metric == metric), None)
 
     @property
     def primary(self) -> tuple[str, str]:

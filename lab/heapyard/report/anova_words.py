@@ -46,7 +46,7 @@ def warnings(anova: Anova) -> list[str]:
             f"allocators scatter unequally (Levene's p {p_text(anova.scatter_p)}): letters of those that scatter little are "
             "too cautious, of those that scatter much too bold"
         )
-    if anova.place_p < UNLIKELY:
+    if anova.place_p <= UNLIKELY:  # the least that 999 shuffles can give
         found.append(f"the place of a trial within its block matters (p {p_text(anova.place_p)} by shuffling)")
     if anova.outliers:
         shown = ", ".join(f"{o.trial} ({o.studentized:+.1f} sd)" for o in anova.outliers[:MOST_OUTLIERS])

@@ -28,7 +28,9 @@ def ranks(ranking: Ranking) -> Spec:
     worst = len(ranking.rows)
     rows.append({"kind": "critical", "rank": 1.0, "to": min(1.0 + ranking.critical_difference, float(worst)),
                  "y": len(ranking.rows) + len(groups), "text": "critical difference"})  # fmt: skip
+    # One label per whole rank, centred below it: labels pushed inwards at the ends of the axis run into their neighbours.
     x = {"field": "rank", "type": "quantitative", "title": "← better · mean rank · worse →",
+         "axis": {"values": list(range(1, worst + 1)), "format": "d", "labelFlush": False},
          "scale": {"domain": [1, worst], "nice": False}}  # fmt: skip
     y = {"field": "y", "type": "ordinal", "axis": None}
     spec = described(

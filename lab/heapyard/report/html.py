@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.analysis import Analysis
 from ..model.metrics import metric_named
+from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
 from . import anova_words, claims, curve_section, figure_forest, figure_ranks, figure_scatter, figure_trials
-from . import page_data, page_tables, trend_words
+from . import agreement, another_program, page_data, page_tables, trend_words
+from .control_words import control_in_words
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
 from .page_file import write_page
 from .standings import shown_metrics, standings
-from .verdict import verdict
+from .level_tables import level_tables
+from .more_time import more_time
+from .verdict import answered
 from .words import VERDICT_SIGNS, VERDICT_WORDS, direction_text, interval_text, percent, sentence
 
 if TYPE_CHECKING:
@@ -26,16 +30,29 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def write_report(path: Path, analysis: Analysis, record: Record, *, series: page_data.ReadSeries | None = None) -> None:
+def write_report(
+    path: Path,
+    analysis: Analysis,
+    record: Record,
+    *,
+    series: page_data.ReadSeries | None = None,
+    preference: Preference = BY_TIME,
+) -> None:
     """Write the page to `path`; the same record gives the same bytes. `series` reads memory over time by name.
 
     HeapyardError when it cannot be written. The file is complete or absent. About 3 s, and 1.0 to 1.6 MB, most of it
     the script that draws.
     """
-    write_page(path, render(analysis, record, series=series))
+    write_page(path, render(analysis, record, series=series, preference=preference))
 
 
-def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries | None = None) -> str:
+def render(
+    analysis: Analysis,
+    record: Record,
+    *,
+    series: page_data.ReadSeries | None = None,
+    preference: Preference = BY_TIME,
+) -> str:
     """The page's text. O(trials + cells x treatments + samples of the shown series)."""
     rows = standings(analysis)
     order = [row.treatment for row in rows]
@@ -48,10 +65,16 @@ def render(analysis: Analysis, record: Record, *, series: page_data.ReadSeries |
     data = page_data.packed(analysis, record, trials, curves)
     data |= {"specs": specs, "order": order, "highlight": highlight, "trialMetrics": list(metrics)}
     template = templates().get_template("report.html.j2")
+    answer = answered(analysis, preference)
     return template.render(
         analysis=analysis,
         record=record,
-        verdict=verdict(analysis),
+        answer=answer,
+        control=control_in_words(analysis),
+        more_time="" if (more := more_time(analysis)) in answer.headline else more,
+        levels=level_tables(analysis),
+        another=another_program,
+        agreement=agreement,
         rows=rows,
         shown=shown_metrics(analysis),
         figures=figures,

@@ -7,13 +7,16 @@ from dataclasses import asdict
 from typing import Any
 
 from ..model.analysis import Analysis
+from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
-from .verdict import verdict
+from .choice import choose, dominated
+from .more_time import more_time
+from .verdict import answered, verdict
 
-SCHEMA = 1  # raised when a field changes its meaning or goes away
+SCHEMA = 2  # raised when a field changes its meaning or goes away
 
 
-def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
+def answer(analysis: Analysis, record: Record, preference: Preference = BY_TIME) -> dict[str, Any]:
     """Everything the terminal shows, unrounded. NaN and infinity become null. O(analysis)."""
     settings = record.experiment.settings
     return safe(
@@ -26,7 +29,11 @@ def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
             "created": record.created,
             "heapyard": record.version,
             "seed": settings.seed,
-            "verdict": verdict(analysis),
+            "verdict": verdict(analysis, preference),
+            "answer": asdict(answered(analysis, preference))
+            | {"chosen": choose(analysis, preference), "more_time": more_time(analysis)},
+            "preference": asdict(preference),
+            "out": [asdict(lost) for lost in dominated(analysis)],
             "baseline": analysis.baseline,
             "leading": {"time": analysis.time, "memory": analysis.memory},
             "treatments": list(analysis.treatments),
@@ -35,9 +42,11 @@ def answer(analysis: Analysis, record: Record) -> dict[str, Any]:
                 for t in record.experiment.treatments
                 if t.role == "treatment"
             ],
-            "control": asdict(analysis.control) | {"clean": analysis.control.clean},
+            "control": asdict(analysis.control)
+            | {"clean": analysis.control.clean, "alarming": analysis.control.alarming},
             "overall": [asdict(o) for o in analysis.overall],
             "cells": [asdict(c) for c in analysis.cells],
+            "levels": [asdict(b) for b in analysis.by_level],
             "pareto": [asdict(p) for p in analysis.pareto],
             "figures": [asdict(c) for c in analysis.curves],
             "growth": [asdict(t) for t in analysis.trends],

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from ..model.analysis import Analysis
 from ..model.metrics import metric_named
+from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
 from ..model.units import format_value
 from .claims import tally
+from .control_words import control_in_words
 from .curve_tables import curve_tables, heading
-from .verdict import verdict
+from .verdict import answered, headline
 from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 
 
-def markdown(analysis: Analysis, record: Record) -> str:
+def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIME) -> str:
     """Verdict, overall table, one table per primary metric, failures, control, and how to look behind the numbers."""
-    lines = [f"**{_cell(verdict(analysis))}**", ""]
+    answer = answered(analysis, preference)
+    lines = [f"**{_cell(headline(analysis, preference))}**", ""]
+    for part in (answer.another, answer.choices, answer.out):
+        lines += [_cell(part), ""] if part else []
     overall = [o for o in (analysis.over_all(m) for m in analysis.primary) if o is not None and o.comparisons]
     if overall:
         lines += [
             f"Ratio to {_cell(analysis.baseline)} with 95 % interval over {analysis.counted(len(overall[0].workloads))}; "
-            "lower is better.",
+            "lower is better. The interval is that of these alone.",
             "",
         ]
         rows = [
@@ -63,8 +68,7 @@ def markdown(analysis: Analysis, record: Record) -> str:
             f"- {_cell(f.treatment)} on {_cell(f.workload)}: {f.failed} of {f.attempted}, {f.kind}: {_cell(f.reason)}"
             for f in analysis.failures
         ] + [""]
-    control = "does not differ from itself" if analysis.control.clean else "DIFFERS from itself: do not trust this"
-    lines += [f"A/A control: {_cell(analysis.baseline)} {control} ({analysis.control.checked} checks).", ""]
+    lines += [_cell(control_in_words(analysis)), ""]
     lines += [f"- {_cell(note)}" for note in analysis.notes]
     return "\n".join(
         [

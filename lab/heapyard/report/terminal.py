@@ -12,36 +12,84 @@ from ..model.analysis import Analysis, Cell
 from ..model.claim import Judgement
 from ..model.journal import BUDGET
 from ..model.metrics import metric_named
+from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
-from ..model.units import format_duration
+from ..model.units import counted
+from .agreement import ranks_and_means, variance_and_verdict
+from .another_program import left_out_words
 from .anova_words import heading, warnings
+from .answer_table import answer_heading, answer_table
+from .choice import dominated
 from .claims import SIGNS, STYLES, tally
 from .curve_tables import curve_tables
 from .curve_tables import heading as figure_heading
+from .control_words import control_in_words
+from .more_time import four_times, more_time
 from .scatter_text import scatter
-from .standings import shown_metrics, standings
-from .terminal_tables import anova_table, cell_table, figure_tables, grids, overall_table, ranking_table, trend_table
+from .standings import standings
+from .terminal_tables import anova_table, cell_table, figure_tables, grids, ranking_table, trend_table
 from .trend_words import ranking_heading, refusals, trends_by_figure
-from .verdict import verdict
-from .words import direction_text, percent, plain, sentence
+from .verdict import answered
+from .words import direction_text, listed, plain, sentence
 from .workload_names import short_names
 
 WIDEST_TEXT = 100  # columns of running text: longer lines are hard to read
+MOST_FAILURES = 2  # told one by one on the first screen
 KEY = "+ better   - worse   = same within the margin   ? undecided   * not distinguishable from the best"
 
 
-def print_answer(console: Console, analysis: Analysis, record: Record, *, verbose: bool = False) -> None:
-    """Print the whole answer, `verbose` with all metrics. No line is longer than the console. O(analysis)."""
+def print_answer(
+    console: Console,
+    analysis: Analysis,
+    record: Record,
+    *,
+    verbose: bool = False,
+    preference: Preference = BY_TIME,
+) -> None:
+    """Print the answer: the sentences and one table; `verbose` everything behind them too. No line is longer than the console.
+    O(analysis)."""
     if not console.encoding.lower().startswith("utf"):
-        _print_in_ascii(console, analysis, record, verbose=verbose)
+        _print_in_ascii(console, analysis, record, verbose=verbose, preference=preference)
         return
-    _paragraph(console, verdict(analysis), "bold red" if analysis.control.differs else "bold")
-    metrics = analysis.metrics if verbose else shown_metrics(analysis)
+    answer = answered(analysis, preference)
+    if answer.alarm:
+        _paragraph(console, answer.alarm, "bold red")
+    _paragraph(console, answer.headline, "bold")
+    for text in (answer.another, answer.choices, answer.out):
+        if text:
+            _paragraph(console, text)
+    _one_table(console, analysis, preference)
+    if verbose:
+        _everything(console, analysis)
+    _failures(console, analysis, verbose=verbose)
+    _control(console, analysis)
+    if (more := more_time(analysis)) and more not in answer.headline:
+        _paragraph(console, more)
+    if analysis.judgements and not verbose:
+        _paragraph(console, f"Claims of others: {tally(analysis.judgements)}; why: --verbose.")
+    for note in analysis.notes if verbose else ():
+        _paragraph(console, f"Note: {note}")
+    for what, command in _what_next(analysis, record, verbose=verbose):
+        _command(console, what, command)
+
+
+def _one_table(console: Console, analysis: Analysis, preference: Preference) -> None:
+    if len(analysis.treatments) < 2 or not analysis.overall:
+        return
+    out = [lost.treatment for lost in dominated(analysis)]
+    table, key = answer_table(analysis, console.width, out=out, preference=preference)
+    _heading(console, answer_heading(analysis, preference))
+    console.print(table)
+    _paragraph(console, key + (", ! failed somewhere" if analysis.failures else ""), "dim")
+
+
+def _everything(console: Console, analysis: Analysis) -> None:
+    """What lies behind the first screen: tables by program, figures, picture, claims, growth, ranks, variance."""
     programs = {c.workload for c in analysis.cells}
     if len(programs) == 1 and len(analysis.treatments) > 1:
-        _single(console, analysis, metrics)
+        _single(console, analysis, analysis.metrics)
     elif len(analysis.treatments) > 1:
-        _several(console, analysis, metrics, verbose=verbose)
+        _several(console, analysis, analysis.metrics)
     _curves(console, analysis)
     if analysis.pareto and len(analysis.treatments) > 2:
         _lines(
@@ -55,18 +103,11 @@ def print_answer(console: Console, analysis: Analysis, record: Record, *, verbos
         )
     _claims(console, analysis)
     _trends(console, analysis)
-    if verbose:
-        _rankings(console, analysis)
-        _anovas(console, analysis)
-    _failures(console, analysis)
-    console.print()
-    _control(console, analysis, several=len(programs) > 1)
-    for note in analysis.notes:
-        _paragraph(console, f"Note: {note}")
-    for what, command in _what_next(analysis, record):
-        _paragraph(console, what, "dim")
-        if command:
-            _paragraph(console, f"  {command}")
+    _rankings(console, analysis)
+    _anovas(console, analysis)
+    if left_out := left_out_words(analysis):
+        console.print()
+        _paragraph(console, left_out)
 
 
 def _single(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> None:
@@ -82,18 +123,12 @@ def _single(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> N
     _paragraph(console, f"{KEY}   a, b share a letter: not distinguishable", "dim")
 
 
-def _several(console: Console, analysis: Analysis, metrics: tuple[str, ...], *, verbose: bool) -> None:
-    rows = standings(analysis)
-    shown = [o for m in shown_metrics(analysis) if (o := analysis.over_all(m)) is not None and o.comparisons]
-    if shown:
-        count = len(shown[0].workloads)
-        where = f"On {shown[0].workloads[0]}" if count == 1 else f"Geometric mean over {analysis.counted(count)}"
-        _heading(console, f"{where}, ratio to {analysis.baseline} with 95 % interval; lower is better")
-        console.print(overall_table(rows, [o.metric for o in shown], console.width))
-    for metric in () if any(c.points for c in analysis.curves) and not verbose else metrics:
+def _several(console: Console, analysis: Analysis, metrics: tuple[str, ...]) -> None:
+    order = [row.treatment for row in standings(analysis)]
+    for metric in metrics:
         cells = [c for c in analysis.cells if c.metric == metric]
-        if any(c.comparisons for c in cells) or (cells and not shown):
-            _grid(console, analysis, cells, [row.treatment for row in rows])
+        if cells:
+            _grid(console, analysis, cells, order)
     failed = "   ! failed somewhere" if analysis.failures else ""
     _paragraph(console, KEY + failed, "dim")
 
@@ -154,7 +189,9 @@ def _trends(console: Console, analysis: Analysis) -> None:
 def _rankings(console: Console, analysis: Analysis) -> None:
     for ranking in analysis.rankings:
         _heading(console, ranking_heading(ranking))
-        console.print(ranking_table(ranking, analysis.baseline, console.width))
+        console.print(ranking_table(ranking, console.width))
+    if analysis.rankings:
+        _paragraph(console, ranks_and_means(analysis))
 
 
 def _anovas(console: Console, analysis: Analysis) -> None:
@@ -163,10 +200,16 @@ def _anovas(console: Console, analysis: Analysis) -> None:
         console.print(anova_table(anova, console.width))
         for warning in warnings(anova):
             _paragraph(console, f"Note: {warning}.")
+    if analysis.anovas:
+        _paragraph(console, variance_and_verdict(analysis))
 
 
-def _failures(console: Console, analysis: Analysis) -> None:
+def _failures(console: Console, analysis: Analysis, *, verbose: bool) -> None:
     if not analysis.failures:
+        return
+    if not verbose and len(analysis.failures) > MOST_FAILURES:
+        where = listed([f"{f.treatment} on {f.workload}" for f in analysis.failures], MOST_FAILURES)
+        _paragraph(console, f"Failed, so not measured there: {where}; why: --verbose.", "bold red")
         return
     _heading(console, "Failures: these allocators are not measured on these programs", "bold red")
     for f in analysis.failures:
@@ -174,61 +217,46 @@ def _failures(console: Console, analysis: Analysis) -> None:
         _paragraph(console, text, indent=4)
 
 
-def _control(console: Console, analysis: Analysis, *, several: bool) -> None:
-    control = analysis.control
-    if not control.checked:
-        _paragraph(console, "A/A control: none was measured.")
-    elif control.clean:
-        median = f" (median over {analysis.workload_noun}s)" if several else ""
-        noise = f" Noise of one trial's wall time: {percent(control.noise)}{median}." if control.noise >= 0 else ""
-        checks = f"{control.checked} {'check' if control.checked == 1 else 'checks'}"
-        _paragraph(console, f"A/A control: {analysis.baseline} does not differ from itself in {checks}.{noise}")
-    else:
-        where = "; ".join(f"{w} in {metric_named(m).title}" for w, m in control.differs)
-        text = f"A/A control: {analysis.baseline} DIFFERS from itself on {where}: something else than the allocator"
-        _paragraph(console, f"{text} decides here. See heapyard doctor.", "bold red")
+def _control(console: Console, analysis: Analysis) -> None:
+    _paragraph(console, control_in_words(analysis), "bold red" if analysis.control.alarming else "")
 
 
-def _what_next(analysis: Analysis, record: Record) -> list[tuple[str, str]]:
+def _what_next(analysis: Analysis, record: Record, *, verbose: bool) -> list[tuple[str, str]]:
     """What one can do with this answer: (sentence, command)."""
-    known = [
-        ("Figures, every metric, every command line:", f"heapyard report {record.id} --open"),
-        ("Trials behind each number:", f"heapyard show {record.id} --trials"),
-    ]
+    notes = f", {counted(len(analysis.notes), 'note')}" if analysis.notes and not verbose else ""
+    known = [(f"Every number and figure{notes}:", f"heapyard report {record.id} --open")]
+    if verbose:
+        known.append(("Trials behind each number:", f"heapyard show {record.id} --trials"))
     if record.status == "interrupted":
         return [("It was interrupted and goes on with:", f"heapyard resume {record.id}"), *known]
     spent = any(e.kind == BUDGET for e in record.events)
     if spent and (budget := record.experiment.settings.budget):
         longer = f"heapyard resume {record.id} --budget {max(1, round(4 * budget / 60))}m"
-        return [("Its budget ended it; four times as much halves the intervals:", longer), *known]
-    return [*_time_to_decide(analysis, record), *known]
+        return [(f"{four_times(analysis)}:", longer), *known]
+    return known
 
 
-def _time_to_decide(analysis: Analysis, record: Record) -> list[tuple[str, str]]:
-    """How long the further blocks would take that settle a single program; nothing for several or if all is settled."""
-    more = [
-        c.blocks_to_decide
-        for cell in analysis.cells
-        if cell.metric in analysis.primary
-        for c in cell.comparisons
-        if c.blocks_to_decide
-    ]
-    counted = [t for t in record.trials if t.counted and t.ended > t.started]
-    blocks = len({t.block for t in counted})
-    if len({c.workload for c in analysis.cells}) != 1 or not more or not blocks:
-        return []
-    seconds = max(more) * sum(t.ended - t.started for t in counted) / blocks
-    return [(f"The blocks that would decide take about {format_duration(seconds)}.", "")]
+def _command(console: Console, what: str, command: str) -> None:
+    """On one line where it fits, else the command below."""
+    line = Text(f"{what} ", style="dim")
+    line.append(command, style="not dim")
+    if len(line) <= min(console.width, WIDEST_TEXT):
+        console.print(line, no_wrap=True)
+    else:
+        _paragraph(console, what, "dim")
+        _paragraph(console, f"  {command}")
 
 
 # What the answer uses beyond ASCII, in pairs of equal width.
 _ASCII = str.maketrans({"±": "~", "·": ".", "│": "|", "└": "+", "─": "-", "…": ".", "×": "x", "µ": "u"})
 
 
-def _print_in_ascii(console: Console, analysis: Analysis, record: Record, *, verbose: bool) -> None:
+def _print_in_ascii(
+    console: Console, analysis: Analysis, record: Record, *, verbose: bool, preference: Preference
+) -> None:
     """The same answer for a terminal that knows no Unicode, without colour."""
     draft = Console(file=io.StringIO(), width=console.width, highlight=False, _environ={})
-    print_answer(draft, analysis, record, verbose=verbose)
+    print_answer(draft, analysis, record, verbose=verbose, preference=preference)
     text = draft.file.getvalue().translate(_ASCII)  # type: ignore[attr-defined]
     console.file.write(text.encode("ascii", "replace").decode())
 

@@ -13,8 +13,7 @@ from ..model.metrics import metric_named
 from ..model.units import format_value
 from .anova_words import number, p_text, size_text
 from .curve_tables import CurveTable, widest
-from .standings import Standing
-from .trend_words import best_of, law_of, ratio_of, slope_of, support_of
+from .trend_words import law_of, slope_of, support_of
 from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, plain, ratio
 
 STYLES = {"better": "green", "worse": "red", "equivalent": "", "undecided": "dim"}
@@ -23,37 +22,13 @@ LEAST_NAME = 20  # where a little less makes one table of two
 GAP = 2
 
 
-def overall_table(rows: Sequence[Standing], metrics: Sequence[str], width: int) -> Table:
-    """One row per allocator, per metric a mark and the ratio with its interval."""
-    table = _table()
-    names = [row.treatment + (" !" if row.failed_on else "") for row in rows]
-    table.add_column("allocator", width=_name_width(names, width, 25 * len(metrics)), no_wrap=True, overflow="ellipsis")
-    for metric in metrics:
-        table.add_column(f"   {metric_named(metric).title}", no_wrap=True, overflow="ellipsis")
-    for row, name in zip(rows, names, strict=True):
-        shown = []
-        for metric in metrics:
-            place = row.places[metric]
-            star = "*" if place.best else " "
-            if row.is_baseline:
-                shown.append(Text(f" {star} 1"))
-            elif place.comparison is None:
-                shown.append(Text("   not everywhere", style="dim"))
-            else:
-                c = place.comparison
-                mark = f"{VERDICT_SIGNS[c.verdict]}{star}"
-                shown.append(Text(f"{mark} {interval_text(c.interval)}", style=STYLES[c.verdict]))
-        table.add_row(Text(plain(name), style="bold" if row.is_baseline else ""), *shown)
-    return table
-
-
 def cell_table(cell: Cell, order: Sequence[str], baseline: str, width: int) -> Table:
     """All there is to say of one program and metric: mean, ratio, verdict in words, letters."""
     unit = metric_named(cell.metric).unit
     summaries = {s.treatment: s for s in cell.summaries}
     found = {c.treatment: c for c in cell.comparisons}
-    table = _table()
-    table.add_column("allocator", width=_name_width(order, width, 52), no_wrap=True, overflow="ellipsis")
+    table = plain_table()
+    table.add_column("allocator", width=name_width(order, width, 52), no_wrap=True, overflow="ellipsis")
     table.add_column("mean", justify="right", no_wrap=True)
     for heading in ("ratio", "verdict", "letters"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis")
@@ -77,8 +52,8 @@ def cell_table(cell: Cell, order: Sequence[str], baseline: str, width: int) -> T
 
 def trend_table(trends: Sequence[Trend], width: int) -> Table:
     """Law, slope and support per treatment."""
-    table = _table()
-    table.add_column("allocator", width=_name_width([t.treatment for t in trends], width, 55), no_wrap=True,
+    table = plain_table()
+    table.add_column("allocator", width=name_width([t.treatment for t in trends], width, 55), no_wrap=True,
                      overflow="ellipsis")
     for heading in ("law", "slope (log-log)", "support"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis")
@@ -87,23 +62,21 @@ def trend_table(trends: Sequence[Trend], width: int) -> Table:
     return table
 
 
-def ranking_table(ranking: Ranking, baseline: str, width: int) -> Table:
-    """Mean rank, letters, bootstrap ratio and how often it leads, best first."""
-    table = _table()
-    table.add_column("allocator", width=_name_width([r.treatment for r in ranking.rows], width, 50), no_wrap=True,
+def ranking_table(ranking: Ranking, width: int) -> Table:
+    """Mean rank and letters, best first."""
+    table = plain_table()
+    table.add_column("allocator", width=name_width([r.treatment for r in ranking.rows], width, 20), no_wrap=True,
                      overflow="ellipsis")
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("letters", no_wrap=True, overflow="ellipsis")
-    table.add_column("ratio", no_wrap=True, overflow="ellipsis")
-    table.add_column("best", justify="right", no_wrap=True)
     for r in ranking.rows:
-        table.add_row(plain(r.treatment), f"{r.rank:.2f}", r.letters, ratio_of(r, baseline), best_of(r))
+        table.add_row(plain(r.treatment), f"{r.rank:.2f}", r.letters)
     return table
 
 
 def anova_table(anova: Anova, width: int) -> Table:
     """Sources with degrees of freedom, F, p and effect size."""
-    table = _table()
+    table = plain_table()
     rows = [(r.source, str(r.df), number(r.f), p_text(r.p), size_text(r)) for r in anova.rows]
     rows.append(("error", str(anova.error_df), "", "", ""))
     used = sum(max(len(row[i]) for row in rows) + GAP for i in range(1, 5))
@@ -119,7 +92,7 @@ def anova_table(anova: Anova, width: int) -> Table:
 def figure_tables(numbers: CurveTable, baseline: str, width: int) -> list[Table]:
     """One figure in numbers, treatments down and levels across, split to fit the width; the last column is half of the
     widest 95 % interval of its row, as a share of the mean."""
-    name = max(_name_width([t for t, _ in numbers.rows], width, 22), min(len(numbers.over), NAME_WIDTH))
+    name = max(name_width([t for t, _ in numbers.rows], width, 22), min(len(numbers.over), NAME_WIDTH))
     widths = [
         max(len(level), *(len(cells[i][0]) for _, cells in numbers.rows)) for i, level in enumerate(numbers.levels)
     ]
@@ -130,7 +103,7 @@ def figure_tables(numbers: CurveTable, baseline: str, width: int) -> list[Table]
         while end < len(numbers.levels) and (end == start or used + widths[end] + GAP <= width):
             used += widths[end] + GAP
             end += 1
-        table = _table()
+        table = plain_table()
         table.add_column(numbers.over, width=name, no_wrap=True, overflow="ellipsis")
         for i in range(start, end):
             table.add_column(numbers.levels[i], justify="right", no_wrap=True)
@@ -181,7 +154,7 @@ def grids(
     ratios alone. If even those are too wide for one table there are several of about equal size.
     """
     columns = list(zip(cells, titles, strict=True))
-    names = _name_width(order, width, width // 2)
+    names = name_width(order, width, width // 2)
     form = next((f for f in _FORMS if names + sum(_column(title, f) + 1 for title in titles) <= width), _FORMS[-1])
     taken = sum(_column(title, form) + 1 for title in titles)
     names = min(names, width - taken) if width - taken >= LEAST_NAME else names
@@ -225,11 +198,11 @@ def _entry(cell: Cell, treatment: str, form: _Form) -> Text:
     return Text(mark, style=STYLES[found.verdict])
 
 
-def _name_width(names: Sequence[str], width: int, rest: int) -> int:
+def name_width(names: Sequence[str], width: int, rest: int) -> int:
     """Columns for the names of allocators when everything beside them takes `rest`."""
     longest = max(len(n) for n in ("allocator", *names))
     return max(8, min(longest + 1, NAME_WIDTH, width - rest - GAP))
 
 
-def _table() -> Table:
+def plain_table() -> Table:
     return Table(box=None, show_header=True, header_style="bold", padding=(0, GAP, 0, 0), pad_edge=False)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..model.analysis import Ranked, Ranking, Scaling, Trend
+from ..model.analysis import Ranking, Scaling, Trend
 from ..model.metrics import metric_named
 from ..model.units import format_value
 from .anova_words import p_text
-from .words import interval_text
 
 LAWS = {"constant": "constant", "log": "log n", "linear": "n", "n log n": "n log n", "quadratic": "n²"}
 
@@ -53,15 +52,6 @@ def refusals(scalings: Sequence[Scaling]) -> list[str]:
 def ranking_heading(ranking: Ranking) -> str:
     title = metric_named(ranking.metric).title
     return (
-        f"{title}: mean rank over {ranking.workloads} workloads (1 is best); Friedman's p {p_text(ranking.p)}; "
+        f"{title}: mean rank over {ranking.workloads} programs (1 is best); Friedman's p {p_text(ranking.p)}; "
         f"critical difference {ranking.critical_difference:.2f} (Nemenyi)"
     )
-
-
-def best_of(ranked: Ranked) -> str:
-    """In which share of resamples it is the best."""
-    return f"{100 * ranked.best:.0f} %" if ranked.best >= 0.005 else ""
-
-
-def ratio_of(ranked: Ranked, baseline: str) -> str:
-    return "1" if ranked.treatment == baseline else interval_text(ranked.ratio)

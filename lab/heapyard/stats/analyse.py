@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model.analysis import Analysis, Overall, ParetoPoint
+from ..model.metrics import metric_named
 from ..model.observations import Observations
 from .anova import anovas_of
+from .by_level import by_level
 from .cells import analyse_cell
 from .claims import judge_all
 from .control import check_control, number_of_checks
 from .curves import curves_of
 from .notes import notes_on
 from .overall import common_set, overall_of
+from .pace import round_seconds
 from .pareto import pareto
 from .rankings import ranking_of
+from .scale import margin_of
 from .tables import Table, metric_order, tables
 from .trends import scalings_of, trends_of
 
@@ -26,31 +30,36 @@ def analyse(observations: Observations) -> Analysis:
     bounded; no complete block: no cell). O(rows + cells x blocks x treatments^2).
     """
     settings, baseline, control = observations.settings, observations.baseline, observations.control
+    primary = (settings.time_metric, settings.memory_metric)
     treatments = tuple(t for t in observations.treatments if t != control)
     made = tables(observations)
-    checks = number_of_checks(made, control, (settings.time_metric, settings.memory_metric))
+    checks = number_of_checks(made, control, primary)
     cells = tuple(analyse_cell(t, baseline=baseline, control=control, settings=settings, checks=checks) for t in made)
     metrics = tuple(m for m in metric_order(observations) if any(t.metric == m for t in made))
     by_metric: dict[str, list[Table]] = {m: [t for t in made if t.metric == m] for m in metrics}
     common = {m: common_set(by_metric[m], treatments, baseline) for m in metrics}
+    programs = not any(len(levels) > 1 for levels in observations.levels.values())
 
     def over(metric: str, workloads: tuple[str, ...], kept: tuple[str, ...]) -> Overall | None:
-        return overall_of(metric, by_metric[metric], cells, workloads, kept, baseline=baseline, settings=settings)
+        return overall_of(
+            metric, by_metric[metric], workloads, kept, baseline=baseline, settings=settings, control=control,
+            checks=checks, a_kind=programs and metric in primary,
+        )  # fmt: skip
 
-    overall = tuple(o for m in metrics if (o := over(m, *common[m])) is not None)
+    whole = {m: o for m in metrics if (o := over(m, *common[m])) is not None}
+    overall = tuple(whole.values())
     curves = curves_of(observations, made)
-    ranked = (
-        ranking_of(m, by_metric[m], *common[m], baseline=baseline, settings=settings)
-        for m in (settings.time_metric, settings.memory_metric) if m in common
-    )
+    leading = [m for m in primary if m in common]
+    ranked = (ranking_of(m, by_metric[m], *common[m], settings=settings) for m in leading if programs)
+    levels = (by_level(observations, m, by_metric[m], *common[m]) for m in leading if not programs)
     return Analysis(
         baseline=baseline,
         treatments=treatments,
         metrics=metrics,
         cells=cells,
         overall=overall,
-        pareto=_time_and_memory(common, over, treatments, baseline, settings.time_metric, settings.memory_metric),
-        control=check_control(cells, (settings.time_metric, settings.memory_metric), confidence=settings.confidence),
+        pareto=_time_and_memory(common, over, whole, treatments, baseline, *primary),
+        control=check_control(cells, overall, settings),
         failures=observations.failures,
         curves=curves,
         judgements=judge_all(observations, made),
@@ -58,7 +67,10 @@ def analyse(observations: Observations) -> Analysis:
         trends=trends_of(curves),
         scalings=scalings_of(curves, observations.processors),
         rankings=tuple(r for r in ranked if r is not None),
-        workload_noun="workload" if any(len(levels) > 1 for levels in observations.levels.values()) else "program",
+        by_level=tuple(found for found in levels if found is not None),
+        round_seconds=round_seconds(observations),
+        margins=tuple(margin_of(metric_named(m), settings) for m in primary),  # type: ignore[arg-type]
+        workload_noun="program" if programs else "workload",
         time=settings.time_metric,
         memory=settings.memory_metric,
         notes=notes_on(observations, made, cells, overall),
@@ -68,6 +80,7 @@ def analyse(observations: Observations) -> Analysis:
 def _time_and_memory(
     common: dict[str, tuple[tuple[str, ...], tuple[str, ...]]],
     over: Callable[[str, tuple[str, ...], tuple[str, ...]], Overall | None],
+    whole: dict[str, Overall],
     treatments: tuple[str, ...],
     baseline: str,
     time: str,
@@ -79,4 +92,5 @@ def _time_and_memory(
     (time_set, timed), (memory_set, sized) = common[time], common[memory]
     workloads = tuple(w for w in time_set if w in memory_set)
     kept = tuple(t for t in treatments if t in timed and t in sized)
-    return pareto(over(time, workloads, kept), over(memory, workloads, kept), kept, baseline)
+    found = (whole.get(m) if common[m] == (workloads, kept) else over(m, workloads, kept) for m in (time, memory))
+    return pareto(*found, kept, baseline)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def anovas_of(observations: Observations) -> tuple[Anova, ...]:
     Treatments that failed anywhere are left out, then rounds in which a cell is missing. O(rows x 2^factors).
     """
     settings = observations.settings
-    varied = _varied(observations)
+    varied = varied_factors(observations, observations.workloads)
     if not varied or len(varied) >= MOST_FACTORS:
         return ()
     full = math.prod(len(seen) for seen in varied.values()) == len(observations.workloads)
@@ -43,10 +44,10 @@ def anovas_of(observations: Observations) -> tuple[Anova, ...]:
     return tuple(a for a in found if a is not None)
 
 
-def _varied(observations: Observations) -> dict[str, list[str]]:
-    """Factors that tell workloads apart, with their levels; of several that change together the first."""
+def varied_factors(observations: Observations, workloads: Sequence[str]) -> dict[str, list[str]]:
+    """Factors that tell the workloads apart, with their levels; of several that change together the first."""
     levels: dict[str, dict[str, None]] = defaultdict(dict)
-    for workload in observations.workloads:
+    for workload in workloads:
         for name, level in observations.levels.get(workload, {}).items():
             levels[name][level] = None
     varied: dict[str, list[str]] = {}

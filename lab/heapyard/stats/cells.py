@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..design.two_stage import blocks_to_decide
 from ..model.analysis import Cell, Comparison, Summary
@@ -80,14 +82,13 @@ def compared(
     blocks: int,
     settings: Settings,
     family: int,
-    advise: bool = True,
 ) -> Comparison:
-    """A contrast with its verdict and, if `advise` and undecided, the number of further blocks."""
+    """A contrast with its verdict and, if undecided, the number of further blocks."""
     metric = metric_named(metric_name)
     margin = margin_of(metric, settings)
     found = verdict(contrast.pair, contrast.simultaneous, contrast.tost, margin=margin, direction=metric.direction)
     more = None
-    if found == "undecided" and advise:
+    if found == "undecided":
         more = blocks_to_decide(
             contrast.difference, contrast.sd, blocks, margin=margin, confidence=settings.confidence, comparisons=family
         )
@@ -96,12 +97,23 @@ def compared(
     )
 
 
-def standing(contrasts: Contrasts, direction: int) -> tuple[list[int], list[str], list[bool]]:
+class Compared(Protocol):
+    """Treatments whose means and differences are known: of one table (Contrasts) or of several (FixedPrograms)."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def column_means(self) -> NDArray[np.float64]: ...
+
+    def differs(self) -> NDArray[np.bool_]: ...
+
+
+def standing(contrasts: Compared, direction: int) -> tuple[list[int], list[str], list[bool]]:
     """Positions in `contrasts.columns`, best first, with letters and membership among the best per position.
 
     Among the best: not distinguishable from the best mean. Where neither direction is better all are, ordered by mean.
     """
-    means = contrasts.fit.means[list(contrasts.columns)]
+    means = contrasts.column_means
     order = list(np.argsort(-means if direction > 0 else means, kind="stable"))
     differs = contrasts.differs()
     letters = compact_letters(differs, order)

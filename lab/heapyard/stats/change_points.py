@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class ChangePoint:
 
 
 def change_points(values: Sequence[float], *, level: float = LEVEL, seed: int = 0) -> list[ChangePoint]:
-    """Changes of level, first to last; [] for fewer than 2 LEAST values.
+    """Changes of level, first to last; [] where so few values cannot have a p as small as `level` (ten are needed for 1 %).
 
     Binary segmentation: the split with the largest difference of means in units of its standard error is a change if few
     shuffles of the values have one as large (Antoch and Huskova 2001); then each side is looked at in turn, at half the
@@ -38,8 +39,13 @@ def change_points(values: Sequence[float], *, level: float = LEVEL, seed: int = 
     return [ChangePoint(at, means[i], means[i + 1], p) for i, (at, p) in enumerate(cuts)]
 
 
+def least_p(count: int) -> float:
+    """The least p that any `count` values can have: two levels of equal length, which 2 of all orders part as well."""
+    return 2 / math.comb(count, count // 2) if count > 1 else 1.0
+
+
 def _cuts(y: NDArray[np.float64], start: int, level: float, draw: np.random.Generator) -> list[tuple[int, float]]:
-    if len(y) < 2 * LEAST or float(y.std()) == 0:
+    if len(y) < 2 * LEAST or least_p(len(y)) > level or float(y.std()) == 0:
         return []
     at, seen = _largest(y[None, :])
     shuffled = draw.permuted(np.tile(y, (SHUFFLES, 1)), axis=1)

@@ -8,6 +8,7 @@ corrected for the number of parts. What was not measured cannot bear a claim out
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ..model.claim import Claim, ClaimVerdict, Judgement
 from ..model.metrics import metric_named
@@ -15,6 +16,9 @@ from ..model.observations import Observations
 from . import claim_growth, claim_levels, claim_ratios
 from .claim_part import Part, Selected, select
 from .tables import Table, tables
+from .trends import THREADS
+
+COUNTED = "instructions"  # what claims about growth are judged by beside time
 
 _TESTS: dict[str, Callable[[Claim, Selected, str], list[Part]]] = {
     "faster_than": claim_ratios.faster_than,
@@ -43,7 +47,31 @@ def judge(claim: Claim, observations: Observations, made: Sequence[Table] | None
         return Judgement(
             claim, "cannot tell", f"needs {claim.processors} processors; this machine has {observations.processors}"
         )
-    selected = select(claim, observations, tables(observations) if made is None else made)
+    made = tables(observations) if made is None else made
+    if _in_instructions_too(claim):
+        return _beside_time(_judged(claim, observations, made), _judged(replace(claim, metric=COUNTED), observations, made))
+    return _judged(claim, observations, made)
+
+
+def _in_instructions_too(claim: Claim) -> bool:
+    """Growth of a time with a size: a law of the algorithm, which instructions follow and which caches bend in time. Over
+    threads, time and work are two things."""
+    return claim.kind == "grows_like" and metric_named(claim.metric).unit == "s" and claim.over != THREADS
+
+
+def _beside_time(timed: Judgement, counted: Judgement) -> Judgement:
+    """The claim as instructions judge it, with what time says beside it; as time does where no instruction was counted."""
+    name = metric_named(timed.claim.metric).title
+    if not counted.parts:
+        told = f"{timed.evidence}; in {name} alone, which caches bend: instructions were not counted"
+        return replace(timed, evidence=told) if timed.parts else timed
+    beside = f"beside it, {name}: {timed.verdict}"
+    why = f" ({timed.evidence})" if timed.verdict != counted.verdict else ""
+    return Judgement(timed.claim, counted.verdict, f"{counted.evidence}; {beside}{why}", counted.parts)
+
+
+def _judged(claim: Claim, observations: Observations, made: Sequence[Table]) -> Judgement:
+    selected = select(claim, observations, made)
     if selected.problem:
         return Judgement(claim, "cannot tell", selected.problem)
     found: list[tuple[str, ClaimVerdict, str]] = []

@@ -45,6 +45,18 @@ class Contrast:
     p_value: float
 
 
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Of some pairs: `mean` and `sd` of the within-block differences of logs; standard errors of the mean, the pair's `own`
+    and the one that simultaneous statements rest on (`wide`, of `df` degrees of freedom). NaN with one block."""
+
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64]
+    own: NDArray[np.float64]
+    wide: NDArray[np.float64]
+    df: int
+
+
 class Contrasts:
     """Inference on one table `y` (ln response, blocks x treatments); `columns` take part in all-pairs statements."""
 
@@ -59,12 +71,29 @@ class Contrasts:
         """Standard error of a difference of two means from the model's mean square; NaN with one block."""
         return math.sqrt(2 * self.fit.mean_square / self.fit.blocks)
 
+    @property
+    def column_means(self) -> NDArray[np.float64]:
+        return self.fit.means[list(self.columns)]
+
     def pair_half_width(self) -> float:
         """Half-width of a typical 95 % interval of one ratio, as ratio minus one; inf with one block."""
         if self.fit.df == 0:
             return math.inf
         half = t_quantile((1 + self.confidence) / 2, self.fit.blocks - 1) * self._pooled_error
         return math.expm1(min(half, 700.0))
+
+    def moments(self, first: Sequence[int], second: Sequence[int]) -> Moments:
+        """Of the differences of columns `first` minus `second`, pair by pair. O(blocks x pairs)."""
+        blocks = self.fit.blocks
+        differences = self.fit.y[:, list(first)] - self.fit.y[:, list(second)]
+        mean = differences.mean(axis=0)
+        mean[np.abs(mean) < ROUNDING] = 0.0
+        sd = differences.std(axis=0, ddof=1) if blocks > 1 else np.full(len(mean), math.nan)
+        sd[sd < ROUNDING] = 0.0
+        own = sd / math.sqrt(blocks)
+        if self.method == PAIRED:
+            return Moments(mean, sd, own, own, blocks - 1)
+        return Moments(mean, sd, own, np.full(len(mean), self._pooled_error), self.fit.df)
 
     def against(self, base: int, others: Sequence[int], *, family: int | None = None) -> list[Contrast]:
         """Each of `others` against `base`. The simultaneous statements hold together for all of `others`, by Dunnett
@@ -73,34 +102,25 @@ class Contrasts:
         if not others:
             return []
         blocks = self.fit.blocks
-        differences = self.fit.y[:, list(others)] - self.fit.y[:, [base]]
-        mean = differences.mean(axis=0)
-        mean[np.abs(mean) < ROUNDING] = 0.0
-        sd = differences.std(axis=0, ddof=1) if blocks > 1 else np.full(len(others), math.nan)
-        sd[sd < ROUNDING] = 0.0
+        m = self.moments(others, [base] * len(others))
         alpha = 1 - self.confidence
-        own = sd / math.sqrt(blocks)
-        if self.method == PAIRED:
-            error, df = own, blocks - 1
-        else:
-            error, df = np.full(len(others), self._pooled_error), self.fit.df
-        t = _ratio(mean, error)
+        t = in_errors(m.mean, m.wide)
         if family is None and self.method == POOLED:
-            p, critical = dunnett_sf(t, len(others), df), dunnett_quantile(self.confidence, len(others), df)
+            p, critical = dunnett_sf(t, len(others), m.df), dunnett_quantile(self.confidence, len(others), m.df)
         else:
             count = family or len(others)
-            p, critical = np.minimum(1.0, count * t_two_sided(t, df)), t_quantile(1 - alpha / (2 * count), df)
+            p, critical = np.minimum(1.0, count * t_two_sided(t, m.df)), t_quantile(1 - alpha / (2 * count), m.df)
         single, double = t_quantile(1 - alpha / 2, blocks - 1), t_quantile(1 - alpha, blocks - 1)
         return [
             Contrast(
                 float(d),
                 float(s),
-                _interval(d, single, se),
-                _interval(d, double, se),
-                _interval(d, critical, wide),
+                interval_about(d, single, se),
+                interval_about(d, double, se),
+                interval_about(d, critical, wide),
                 float(pv),
             )
-            for d, s, se, wide, pv in zip(mean, sd, own, error, p, strict=True)
+            for d, s, se, wide, pv in zip(m.mean, m.sd, m.own, m.wide, p, strict=True)
         ]
 
     def differs(self) -> NDArray[np.bool_]:
@@ -108,22 +128,18 @@ class Contrasts:
 
         Tukey's HSD from the model's mean square; with unequal scatter Holm's procedure on paired t-tests. O(b k^2).
         """
-        k, blocks = len(self.columns), self.fit.blocks
+        k = len(self.columns)
         none = np.zeros((k, k), dtype=bool)
         if k < 2 or self.fit.df == 0:
             return none
-        y = self.fit.y[:, list(self.columns)]
         first, second = np.triu_indices(k, 1)
-        pairs = y[:, first] - y[:, second]
-        mean = pairs.mean(axis=0)
-        mean[np.abs(mean) < ROUNDING] = 0.0
+        columns = np.array(self.columns)
+        m = self.moments(columns[first].tolist(), columns[second].tolist())
+        t = in_errors(m.mean, m.wide)
         if self.method == POOLED:
-            q = math.sqrt(2) * np.abs(_ratio(mean, np.full(len(first), self._pooled_error)))
-            rejected = q > tukey_quantile(self.confidence, k, self.fit.df)
+            rejected = math.sqrt(2) * np.abs(t) > tukey_quantile(self.confidence, k, m.df)
         else:
-            sd = pairs.std(axis=0, ddof=1)
-            sd[sd < ROUNDING] = 0.0
-            rejected = holm(t_two_sided(_ratio(mean, sd / math.sqrt(blocks)), blocks - 1), alpha=1 - self.confidence)
+            rejected = holm(t_two_sided(t, m.df), alpha=1 - self.confidence)
         none[first, second] = none[second, first] = rejected
         return none
 
@@ -137,18 +153,18 @@ def holm(p: NDArray[np.float64], *, alpha: float) -> NDArray[np.bool_]:
     return rejected
 
 
-def _ratio(difference: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.float64]:
+def in_errors(difference: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.float64]:
     """difference / error, where no error at all makes any difference certain; 0 where the error is unknown."""
     known = np.nan_to_num(error, nan=math.inf)
     t = np.divide(difference, known, out=np.zeros_like(difference), where=known > 0)
     return np.where((known == 0) & (difference != 0), np.copysign(math.inf, difference), t)
 
 
-def _interval(difference: float, critical: float, error: float) -> Interval:
+def interval_about(difference: float, critical: float, error: float) -> Interval:
     half = critical * error if error > 0 else 0.0 if error == 0 else math.inf
-    return Interval(_exp(difference), _exp(difference - half), _exp(difference + half))
+    return Interval(exp_capped(difference), exp_capped(difference - half), exp_capped(difference + half))
 
 
-def _exp(x: float) -> float:
+def exp_capped(x: float) -> float:
     """exp without overflow: beyond the largest double it is infinite."""
     return math.exp(x) if x < 709 else math.inf

@@ -11,6 +11,7 @@ from ..model.analysis import Interval
 from ..model.metrics import metric_named
 from ..model.observations import Observations
 from .quantiles import t_quantile
+from .satterthwaite import satterthwaite
 from .scale import margin_of, scale_for
 from .tables import Table, tables
 
@@ -56,7 +57,7 @@ def _change(earlier: Table, later: Table, label: str, before: Observations, afte
     variances = [float(r.var(ddof=1)) / len(r) if len(r) > 1 else math.nan for r in (then, now)]
     total = sum(variances)
     difference = float(now.mean() - then.mean())
-    df = _welch(variances, [len(then), len(now)])
+    df = satterthwaite(variances, [len(then) - 1, len(now) - 1])
     together = _interval(difference, total, df, 1 - (1 - confidence) / family)
     equal = _interval(difference, total, df, 2 * confidence - 1)
     margin = margin_of(metric_named(later.metric), after.settings)
@@ -80,15 +81,9 @@ def _log_ratios(table: Table, label: str, baseline: str) -> np.ndarray:
     return y[:, table.labels.index(label)] - y[:, table.labels.index(baseline)]
 
 
-def _welch(variances: list[float], sizes: list[int]) -> float:
-    """Degrees of freedom of Welch and Satterthwaite, of variances of means."""
-    parts = sum(v * v / (n - 1) for v, n in zip(variances, sizes, strict=True) if n > 1)
-    return sum(variances) ** 2 / parts if parts > 0 else sum(sizes) - 2
-
-
-def _interval(difference: float, variance: float, df: float, confidence: float) -> Interval:
+def _interval(difference: float, variance: float, df: int, confidence: float) -> Interval:
     if math.isnan(variance) or df < 1:
         half = math.inf
     else:
-        half = t_quantile((1 + confidence) / 2, df) * math.sqrt(variance)  # type: ignore[arg-type]
+        half = t_quantile((1 + confidence) / 2, df) * math.sqrt(variance)
     return Interval(*(math.exp(min(x, 709.0)) for x in (difference, difference - half, difference + half)))

@@ -1,19 +1,20 @@
-"""One metric over all workloads: these play the part of blocks, being what a statement about "programs" samples."""
+"""One metric over all workloads: these programs, or these levels, which are fixed; and what another program may show."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
-
-from ..model.analysis import Cell, Overall
+from ..model.analysis import Comparison, Duel, NextProgram, Overall
 from ..model.experiment import Settings
 from ..model.metrics import metric_named
 from .cells import compared, losers, standing
-from .contrasts import Contrasts
-from .scale import scale_for, sign_of
+from .contrasts import Contrast, Contrasts
+from .fixed_programs import FixedPrograms
+from .metric_logs import logs_of
+from .next_program import next_program
+from .scale import margin_of, sign_of
 from .tables import Table
+from .verdict import verdict
 
 
 def common_set(
@@ -35,61 +36,111 @@ def common_set(
         kept.remove(min(reversed(rest), key=lambda t: len(measured[t])))
 
 
+def fixed_programs(
+    tables: Sequence[Table], workloads: Sequence[str], treatments: Sequence[str], *, confidence: float, control: str = ""
+) -> FixedPrograms:
+    """The tables of the `workloads` together; column i is treatments[i], the last one the control if every table has it.
+
+    Every label of a table, others than these too, takes part in the estimate of its noise.
+    """
+    chosen = {table.workload: table for table in tables}
+    used = [chosen[w] for w in workloads]
+    wanted = (*treatments, control) if control and all(control in t.labels for t in used) else tuple(treatments)
+    parts = [
+        Contrasts(logs_of(t), [i for i, label in enumerate(t.labels) if label != control], confidence=confidence)
+        for t in used
+    ]
+    return FixedPrograms(parts, [[t.labels.index(w) for w in wanted] for t in used], confidence=confidence)
+
+
 def overall_of(
     metric: str,
     tables: Sequence[Table],
-    cells: Sequence[Cell],
     workloads: Sequence[str],
     treatments: Sequence[str],
     *,
     baseline: str,
     settings: Settings,
+    control: str = "",
+    checks: int = 1,
+    a_kind: bool = False,
 ) -> Overall | None:
     """Geometric mean ratios over `workloads`, each workload counting once whatever its number of blocks.
 
-    The table of mean logs, workloads x treatments, is analysed like a table of blocks: its residuals are how much a
-    treatment's effect varies from program to program, so the interval speaks of other programs of this kind, not of
-    these alone. With a single workload it is that workload's own comparison. None without workloads.
+    The workloads are fixed: the intervals hold for their mean, and only the noise of trials widens them. `a_kind`: they are
+    programs of a kind, of which there may be a next one, and no levels of factors. `checks`: A/A checks in the experiment.
+    None without workloads.
     """
     if not workloads:
         return None
-    direction = sign_of(metric_named(metric).direction)
-    chosen = {table.workload: table for table in tables}
-    if len(workloads) == 1:
-        return _single(metric, next(c for c in cells if c.workload == workloads[0] and c.metric == metric), direction)
-    rows = []
-    for workload in workloads:
-        table = chosen[workload]
-        y = scale_for(metric_named(metric), table.values).forward(table.values).mean(axis=0)
-        rows.append([y[table.labels.index(t)] for t in treatments])
-    contrasts = Contrasts(np.array(rows), range(len(treatments)), confidence=settings.confidence)
+    described = metric_named(metric)
+    direction = sign_of(described.direction)
+    fixed = fixed_programs(tables, workloads, treatments, confidence=settings.confidence, control=control)
     base = treatments.index(baseline)
     others = [i for i in range(len(treatments)) if i != base]
-    found = tuple(
-        compared(
-            contrast,
-            treatments[i],
-            workload="",
-            metric_name=metric,
-            blocks=len(workloads),
-            settings=settings,
-            family=len(others),
-            advise=False,
+
+    def over(index: int, contrast: Contrast, family: int) -> Comparison:
+        label = treatments[index] if index < len(treatments) else control
+        return compared(
+            contrast, label, workload="", metric_name=metric, blocks=fixed.rounds, settings=settings, family=family
         )
-        for i, contrast in zip(others, contrasts.against(base, others), strict=True)
-    )
-    order, _, best = standing(contrasts, direction)
-    worse = losers(found, metric_named(metric).direction)
-    among_best = tuple(treatments[i] for i in order if best[i] and treatments[i] not in worse)
-    return Overall(metric, tuple(workloads), found, among_best, treatments[order[0]])
 
-
-def _single(metric: str, cell: Cell, direction: int) -> Overall:
-    ordered = sorted(cell.summaries, key=lambda s: -s.mean if direction > 0 else s.mean)
+    found = tuple(over(i, c, len(others)) for i, c in zip(others, fixed.against(base, others), strict=True))
+    with_control = len(fixed.columns) > len(treatments)
+    check = None
+    if with_control:
+        last = len(treatments)
+        check = over(last, fixed.against(base, [last], family=max(checks, 1))[0], max(checks, 1))
+    order, _, best = standing(fixed.without(len(treatments)) if with_control else fixed, direction)
+    worse = losers(found, described.direction)
+    shares = fixed.shares(base, others) if others else []
+    most = int(max(range(len(shares)), key=lambda i: shares[i])) if len(shares) else 0
     return Overall(
         metric,
-        (cell.workload,),
-        tuple(replace(c, workload="", blocks=1) for c in cell.comparisons),
-        tuple(s.treatment for s in ordered if s.among_best),
-        ordered[0].treatment,
+        tuple(workloads),
+        found,
+        tuple(treatments[i] for i in order if best[i] and treatments[i] not in worse),
+        treatments[order[0]],
+        check,
+        _duels(fixed, treatments, others, metric, settings),
+        _next(fixed, treatments, base, others, metric, settings) if a_kind and direction else (),
+        workloads[most],
+        float(shares[most]) if len(shares) else 0.0,
     )
+
+
+def _duels(
+    fixed: FixedPrograms, treatments: Sequence[str], others: Sequence[int], metric: str, settings: Settings
+) -> tuple[Duel, ...]:
+    """All pairs without the baseline, corrected for their number together (Bonferroni). O(P k^2)."""
+    family = max(1, len(others) * (len(others) - 1) // 2)
+    described = metric_named(metric)
+    margin = margin_of(described, settings)
+    return tuple(
+        Duel(
+            treatments[i],
+            treatments[rival],
+            c.simultaneous,
+            verdict(c.pair, c.simultaneous, c.tost, margin=margin, direction=described.direction),
+        )
+        for at, rival in enumerate(others)
+        for i, c in zip(others[at + 1 :], fixed.against(rival, others[at + 1 :], family=family), strict=True)
+    )
+
+
+def _next(
+    fixed: FixedPrograms, treatments: Sequence[str], base: int, others: Sequence[int], metric: str, settings: Settings
+) -> tuple[NextProgram, ...]:
+    described = metric_named(metric)
+    effects = fixed.effects(base, others) if others else []
+    made = (
+        next_program(
+            treatments[i],
+            [float(row[at]) for row in effects],
+            margin=margin_of(described, settings),
+            direction=sign_of(described.direction),
+            confidence=settings.confidence,
+        )
+        for at, i in enumerate(others)
+    )
+    return tuple(n for n in made if n is not None)

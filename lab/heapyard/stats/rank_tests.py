@@ -20,7 +20,6 @@ from .letters import compact_letters
 from .quantiles import tukey_quantile
 from .sign_flip import sign_flip_p
 
-LEAST_WORKLOADS = 10  # with fewer, ranks of a handful of treatments can hardly differ significantly
 _INFINITE_DF = 10**7  # Nemenyi's quantile is that of known variance
 
 
@@ -28,15 +27,24 @@ _INFINITE_DF = 10**7  # Nemenyi's quantile is that of known variance
 class RankTest:
     """`ranks`: mean rank per treatment, 1 for the least. `p`: of Friedman's hypothesis that none differs, by Iman and
     Davenport's F, which is less conservative than the `chi_squared`. `critical_difference`: of mean ranks, by Nemenyi.
-    `letters`: treatments that share one are not distinguishable by paired signed-rank tests. `enough`: are there at
-    least LEAST_WORKLOADS?"""
+    `letters`: treatments that share one are not distinguishable by paired signed-rank tests."""
 
     ranks: Array
     chi_squared: float
     p: float
     critical_difference: float
     letters: tuple[str, ...]
-    enough: bool
+
+
+def least_signed_rank_p(workloads: int) -> float:
+    """The least p that a signed-rank test of one pair can give: all differences of one sign, 2 of 2^workloads patterns."""
+    return 2.0 ** (1 - workloads) if workloads else 1.0
+
+
+def can_tell_pairs(workloads: int, treatments: int, *, confidence: float = 0.95) -> bool:
+    """Whether any outcome at all would let Holm's procedure over all pairs of `treatments` reject one."""
+    pairs = treatments * (treatments - 1) // 2
+    return pairs > 0 and workloads > 1 and least_signed_rank_p(workloads) <= (1 - confidence) / pairs
 
 
 def rank_test(table: ArrayLike, *, confidence: float = 0.95) -> RankTest:
@@ -66,4 +74,4 @@ def rank_test(table: ArrayLike, *, confidence: float = 0.95) -> RankTest:
     differs = np.zeros((k, k), dtype=bool)
     differs[first, second] = differs[second, first] = holm(p_pairs, alpha=1 - confidence)
     letters = compact_letters(differs, [int(i) for i in np.argsort(ranks, kind="stable")])
-    return RankTest(ranks, chi, p, critical, tuple(letters), workloads >= LEAST_WORKLOADS)
+    return RankTest(ranks, chi, p, critical, tuple(letters))
