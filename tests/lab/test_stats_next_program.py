@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from skewed_effects import FAMILY
 
+from heapyard.report.another_program import in_ten
 from heapyard.stats.next_program import LEAST_PROGRAMS, half_spreads, left_out, next_program, odds
 
 Limits = tuple[NDArray, NDArray]
@@ -168,3 +169,14 @@ def test_each_program_in_turn_left_out() -> None:
     held = [left_out(FAMILY["normal"](rng, (9,))) / 9 for _ in range(300)]
     assert 0.90 <= np.mean(held) <= 0.98
     assert left_out(np.array([0.0, 0.001, -0.001, 0.002, 0.0, -0.001, 1.0])) == 6
+
+
+@pytest.mark.parametrize("count", range(5, 21))
+def test_of_ten_programs_no_outcome_is_told_that_was_not_seen(count: int) -> None:
+    for gained in range(count + 1):
+        effects = [-0.1] * gained + [0.1] * (count - gained)
+        gains, loses = in_ten(next_program("mine", effects, margin=0.02, direction=-1))
+        assert 9 <= gains + loses <= 10
+        assert (gains > 0 or gained < count / 10) and (loses > 0 or count - gained < count / 10)
+        if count >= 7:  # of fewer programs one in ten may well have done what none did
+            assert (gains == 0 or gained > 0) and (loses == 0 or gained < count)

@@ -38,24 +38,37 @@ def prediction(analysis: Analysis, treatment: str, metric: str = "") -> NextProg
     return next((n for n in overall.next_program if n.treatment == treatment), None) if overall else None
 
 
+def in_ten(found: NextProgram) -> tuple[int, int]:
+    """How many of ten programs gain and lose, in whole programs that add up with those that do neither.
+
+    What is left over goes to the largest remainders, of equal ones to "neither": it is no news where nothing was seen.
+    """
+    shares = [IN_TEN * p for p in (1 - found.gains - found.loses, found.gains, found.loses)]
+    whole = [int(share + 1e-9) for share in shares]
+    by_remainder = sorted(range(3), key=lambda i: round(whole[i] - shares[i], 9))
+    for i in by_remainder[: IN_TEN - sum(whole)]:
+        whole[i] += 1
+    return whole[1], whole[2]
+
+
 def odds_in_words(found: NextProgram, margin: float) -> str:
     """`of 10 such programs 6 gain more than 2 %, 1 loses more than 2 %`, in whole programs."""
-    gains, loses = (round(IN_TEN * p) for p in (found.gains, found.loses))
+    gains, loses = in_ten(found)
     edge = percent(margin).replace(".0 ", " ")
-    gain = f"{gains or 'none'} {'gains' if gains == 1 else 'gain'}"
-    lose = f"{loses or 'none'} {'loses' if loses <= 1 else 'lose'}"
+    gain = f"{gains} {'gains' if gains == 1 else 'gain'}"
+    lose = f"{loses} {'loses' if loses == 1 else 'lose'}"
     return f"of {IN_TEN} such programs {gain} and {lose} more than {edge}"
 
 
 def odds_beside(found: NextProgram) -> str:
     """`6 of 10 gain, 3 lose`: for a column of a page."""
-    gains, loses = (round(IN_TEN * p) for p in (found.gains, found.loses))
+    gains, loses = in_ten(found)
     return f"{gains} of {IN_TEN} gain, {loses} lose"
 
 
 def odds_short(found: NextProgram) -> str:
     """`6/1`: of ten such programs so many gain and so many lose more than the margin."""
-    return "/".join(str(round(IN_TEN * p)) for p in (found.gains, found.loses))
+    return "/".join(map(str, in_ten(found)))
 
 
 def left_out_words(analysis: Analysis) -> str:

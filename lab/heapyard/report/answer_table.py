@@ -22,6 +22,7 @@ from .words import change, percent, plain
 MARKS: dict[Verdict, str] = {"better": " ", "worse": " ", "equivalent": "=", "undecided": "?"}
 KEY = "= same within the margin, ? undecided"
 CHANGE = 13  # columns of `+18.6 % ±0.1=`
+MEAN = 14  # columns of a heading such as `charged memory`
 MOST_ROWS = 10  # on the first screen; further ones that are out of the race are left out there
 
 
@@ -87,11 +88,12 @@ def _columns(analysis: Analysis) -> list[Column]:
     single = len({c.workload for c in analysis.cells}) == 1
     made = []
     for metric in shown_metrics(analysis):
-        title = noun_of(metric_named(metric))
+        title, noun = metric_named(metric).title, noun_of(metric_named(metric))
         if single:
-            made.append(Column(metric_named(metric).title[:11], 11, _mean_of(analysis, metric)))
+            made.append(Column(title[:MEAN], max(11, len(title[:MEAN])), _mean_of(analysis, metric)))
         by = analysis.level_effects(metric)
-        made.append(Column(f"{title[:11]} ", CHANGE, _change_of(metric, hidden=by.depends if by else ())))
+        which = f"{noun}: {title}" if not single and metric == analysis.memory and title != noun else ""
+        made.append(Column(f"{noun[:11]} ", CHANGE, _change_of(metric, hidden=by.depends if by else ()), which))
     if single:
         return made
     more, less = ("faster", "slower") if noun_of(metric_named(analysis.time)) == "time" else ("better", "worse")
