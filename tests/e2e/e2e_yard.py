@@ -52,6 +52,7 @@ class Yard:
             "HEAPYARD_ROOT": str(root),
             "HEAPYARD_STATE": str(places.state()),
             "HEAPYARD_RESULTS": str(self.results),
+            "HEAPYARD_OFFLINE": "1",
             "HEAPYARD_LOCK": str(folder / "machine.lock"),
             "XDG_CONFIG_HOME": str(self.config),
             "PYTHONPATH": os.pathsep.join([str(root / "lab"), *filter(None, [os.environ.get("PYTHONPATH")])]),

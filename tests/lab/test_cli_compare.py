@@ -147,6 +147,12 @@ def test_one_allocator_alone_is_nothing_to_compare(heapyard) -> None:
     assert "nothing to compare glibc with" in sentence(heapyard("compare", "--allocators", "glibc", "--", "true"), 3)
 
 
+def test_an_unknown_baseline_is_said_before_anything_is_installed(heapyard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heapyard.catalog.peer_usual.install_usual", lambda say: pytest.fail("installed"))
+    said = heapyard("compare", "--baseline", "nobody", "--", "true")
+    assert said.code == 2 and "nobody" in said.err
+
+
 def test_a_program_that_fails_under_the_baseline(heapyard, two: list[str]) -> None:
     launch = FakeLaunch(faults={("true", "glibc"): {"reason": "it ended with exit code 1"}})
     said = heapyard("compare", *two, "--quiet", "--", "true", launch=launch)

@@ -92,10 +92,13 @@ def _looks(study: Study, settings: Settings) -> tuple[int, ...]:
 
 
 def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
-    from ..catalog.allocators import find_allocators, installed_allocators
+    from ..catalog.allocators import find_allocators, installed_allocators, load_allocators
     from ..catalog.own_heaps import own_heaps
     from ..catalog.peer_usual import install_usual
 
+    libraries = {name: library.path for name, library in study.libraries.items()}
+    if study.baseline.partition(":")[0] not in load_allocators():
+        find_allocators([study.baseline], libraries)  # says so before anything is installed
     names = list(study.allocators)
     if EVERY in names:
         own_here = {heap.name for heap in own_heaps()}
@@ -110,7 +113,7 @@ def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     if study.if_installed:
         there = {a.name for a in installed_allocators()}
         names += [name for name in study.if_installed if name.partition(":")[0] in there and name not in names]
-    found = find_allocators(names, {name: library.path for name, library in study.libraries.items()})
+    found = find_allocators(names, libraries)
     own = {name: library.env for name, library in study.libraries.items() if library.env}
     found = [replace(a, env={**a.env, **own[a.base]}) if a.base in own else a for a in found]
     asked_for = {*study.allocators, *study.libraries, study.baseline}
