@@ -216,7 +216,7 @@ class Call {
     answer_.text = why;
     if (place_.begin != 0) clear_stub(tracee_.thread(), place_);
     tracee_.set_registers(natural_);
-    tracee_.let_go();
+    if (!tracee_.let_go() || !process_.is_still_it()) gone();  // that is why
   }
 
   void gone() {
