@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -97,27 +98,28 @@ def functions_at_end(trace: Trace) -> dict[str, int]:
 
 
 def nothing_is_left() -> list[str]:
-    """Zombies among our children, and processes that still hold a tracer's shared memory of these tests."""
-    return [line for line in _leftovers() if line not in _OF_OTHERS]
+    """Zombies among our children, and processes of these tests that still hold a tracer's shared memory.
 
-
-def _leftovers() -> list[str]:
+    Other tests may run on the machine: a process is of these if it has inherited their mark.
+    """
     left = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             text = status.read_text()
             maps = (status.parent / "maps").read_text()
+            ours = _MARK in (status.parent / "environ").read_bytes()
         except OSError:
             continue
         name = text.splitlines()[0]
-        if "heapyard-trace" in maps:
+        if ours and "heapyard-trace" in maps:
             left.append(f"{status.parent.name} holds shared memory: {name}")
-        if "State:\tZ" in text and "heapyard-collec" in name:
+        if "State:\tZ" in text and "heapyard-collec" in name and f"PPid:\t{os.getpid()}\n" in text:
             left.append(f"{status.parent.name} is a zombie")
     return left
 
 
-_OF_OTHERS = _leftovers()
+os.environ["TESTS_OF_HEAPYARD"] = f"{os.getpid()}-{time.monotonic_ns()}"
+_MARK = f"TESTS_OF_HEAPYARD={os.environ['TESTS_OF_HEAPYARD']}".encode()
 
 
 def run_quietly(*words: object) -> str:
