@@ -84,14 +84,16 @@ class Duel:
 class NextProgram:
     """What one further program of this kind may show under one treatment, as a ratio to the baseline.
 
-    `interval`: prediction interval. `gains`, `loses`: chance that it gains or loses more than the margin. `held`: of the
-    programs, how many lay in the interval that the others gave.
+    `interval`: prediction interval. `gains`, `loses`: chance that it gains or loses more than the margin. `may_gain`,
+    `may_lose`: whether the interval reaches so far. `held`: of the programs, how many lay in the interval that the others gave.
     """
 
     treatment: str
     interval: Interval
     gains: float
     loses: float
+    may_gain: bool
+    may_lose: bool
     held: int
 
 

@@ -39,16 +39,9 @@ def prediction(analysis: Analysis, treatment: str, metric: str = "") -> NextProg
 
 
 def in_ten(found: NextProgram) -> tuple[int, int]:
-    """How many of ten programs gain and lose, in whole programs that add up with those that do neither.
-
-    What is left over goes to the largest remainders, of equal ones to "neither": it is no news where nothing was seen.
-    """
-    shares = [IN_TEN * p for p in (1 - found.gains - found.loses, found.gains, found.loses)]
-    whole = [int(share + 1e-9) for share in shares]
-    by_remainder = sorted(range(3), key=lambda i: round(whole[i] - shares[i], 9))
-    for i in by_remainder[: IN_TEN - sum(whole)]:
-        whole[i] += 1
-    return whole[1], whole[2]
+    """How many of ten programs gain and lose, in whole programs; none where the prediction does not reach so far."""
+    gains, loses = (round(IN_TEN * p) for p in (found.gains, found.loses))
+    return gains if found.may_gain else 0, loses if found.may_lose else 0
 
 
 def odds_in_words(found: NextProgram, margin: float) -> str:

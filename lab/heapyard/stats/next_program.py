@@ -64,7 +64,10 @@ def next_program(
     low, high = half_spreads(d, confidence=confidence)
     gains, loses = odds(d.tolist(), margin=margin, direction=direction)
     interval = Interval(*(exp_capped(float(x)) for x in (d.mean(), low, high)))
-    return NextProgram(treatment, interval, gains, loses, left_out(d, confidence=confidence))
+    limit = math.log1p(margin)
+    less, more = bool(low < -limit), bool(high > limit)
+    may_gain, may_lose = (more, less) if direction > 0 else (less, more)
+    return NextProgram(treatment, interval, gains, loses, may_gain, may_lose, left_out(d, confidence=confidence))
 
 
 def left_out(effects: NDArray[np.float64], *, confidence: float = 0.95) -> int:
