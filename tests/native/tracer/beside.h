@@ -78,6 +78,17 @@ pid_t in_child(Step step, Last last) {
   std::_Exit(0);
 }
 
+// A child that queues SIGRTMIN to this process with the numbers 0, 1, ...; the last number is -1.
+inline pid_t child_that_signals() {
+  const pid_t parent = getpid();
+  const auto send = [=](int value) {
+    sigval word;
+    word.sival_int = value;
+    sigqueue(parent, SIGRTMIN, word);
+  };
+  return in_child([=](std::uint64_t turn) { send(static_cast<int>(turn)); }, [=] { send(-1); });
+}
+
 inline void join_child(pid_t child) {
   int status;
   while (waitpid(child, &status, 0) < 0) right(errno == EINTR, "waitpid");

@@ -215,13 +215,7 @@ void in_sigwaitinfo() {
   sigemptyset(&some);
   sigaddset(&some, SIGRTMIN);
   sigprocmask(SIG_BLOCK, &some, nullptr);
-  const pid_t parent = getpid();
-  const auto send = [=](int value) {
-    sigval word;
-    word.sival_int = value;
-    sigqueue(parent, SIGRTMIN, word);
-  };
-  const pid_t child = in_child([=](std::uint64_t turn) { send(static_cast<int>(turn)); }, [=] { send(-1); });
+  const pid_t child = child_that_signals();
   begin();
   int next = 0;
   for (;; ++next) {
@@ -250,13 +244,7 @@ void in_sigsuspend() {
   sigemptyset(&some);
   sigaddset(&some, SIGRTMIN);
   sigprocmask(SIG_BLOCK, &some, &before);
-  const pid_t parent = getpid();
-  const auto send = [=](int value) {
-    sigval word;
-    word.sival_int = value;
-    sigqueue(parent, SIGRTMIN, word);
-  };
-  const pid_t child = in_child([=](std::uint64_t turn) { send(static_cast<int>(turn)); }, [=] { send(-1); });
+  const pid_t child = child_that_signals();
   begin();
   for (int expected = 0; handled_last == 0;) {
     const int got = sigsuspend(&before);

@@ -140,13 +140,7 @@ void signals() {
   };
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGRTMIN, &action, nullptr);
-  const pid_t parent = getpid();
-  const auto send = [=](int value) {
-    sigval word;
-    word.sival_int = value;
-    sigqueue(parent, SIGRTMIN, word);
-  };
-  const pid_t child = in_child([=](std::uint64_t turn) { send(static_cast<int>(turn)); }, [=] { send(-1); });
+  const pid_t child = child_that_signals();
   begin();
   std::uint64_t value = 1, rounds = 0;
   for (; last_signal == 0; ++rounds) {
