@@ -233,6 +233,31 @@ def test_what_cannot_be_attached_to(tmp_path: Path):
         collector.stop()
 
 
+def test_a_collector_that_died_before_it_took_the_memory(tmp_path: Path):
+    """An injector and its collector may be killed at any instant; the process can be attached to again."""
+    deaf = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
+        "s.bind(sys.argv[1]); s.listen(); print('ready', flush=True); sys.stdin.read()"
+    )
+    place = str(tmp_path / "deaf")
+    with serving() as server, subprocess.Popen(
+        [sys.executable, "-c", deaf, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as listener:
+        assert listener.stdout is not None and listener.stdout.readline() == b"ready\n"
+        collector = Collector(tmp_path / "traces", Plan([], attached=True))
+
+        def told(wish: str) -> str:
+            return inject(server.process.pid, collector.library, "heapyard_trace_attach", wish)["result"]
+
+        assert told(f"1:16:128:token:{place}") == "0"
+        assert told(collector.wish) == "1"  # while that one lives
+        listener.kill()
+        listener.wait()
+        assert told(collector.wish) == "0"
+        collector.stop()
+        server.do("plugin")
+
+
 def keeping_in(folder: Path) -> dict[str, str]:
     """An environment in which profiles are kept there, and not among the user's own."""
     return {**os.environ, "HEAPYARD_RESULTS": str(folder / "kept")}

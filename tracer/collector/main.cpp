@@ -37,6 +37,7 @@
 #include "tracer/collector/process.hpp"
 #include "tracer/collector/tasks.hpp"
 #include "tracer/collector/wait.hpp"
+#include "tracer/session/peer.hpp"
 #include "tracer/session/untraced.hpp"
 
 namespace {

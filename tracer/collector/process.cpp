@@ -101,8 +101,7 @@ Process::Process(int memory, std::uint32_t peer, const std::string& folder, cons
       budget_(limits.file_bytes),
       accounts_(std::min(limits.nodes, budget_.most_nodes())),
       most_rings_(session_.header().rings) {
-  Header& header = session_.header();
-  header.collector.store(static_cast<std::uint32_t>(getpid()));
+  const Header& header = session_.header();
   pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid(), 0));
   statm_ = open(("/proc/" + std::to_string(pid()) + "/statm").c_str(), O_RDONLY | O_CLOEXEC);
   exe_ = executable(pid());

@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,14 +20,6 @@
 #include <vector>
 
 namespace heapyard::tracer {
-
-// Whoever is at the other end of a connection, by its number here; 0 if there is none, or it cannot be told.
-inline std::uint32_t peer_of(int connection) {
-  ucred peer{};
-  socklen_t bytes = sizeof peer;
-  const bool told = getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid > 0;
-  return told ? static_cast<std::uint32_t>(peer.pid) : 0;
-}
 
 class Tasks {
  public:

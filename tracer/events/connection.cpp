@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "tracer/events/next_symbol.hpp"
+#include "tracer/session/peer.hpp"
 #include "tracer/session/untraced.hpp"
 
 namespace heapyard::tracer {
@@ -57,8 +58,8 @@ std::uint32_t rings_of(bool exact, std::uint32_t ring_bytes) {
   return rings;
 }
 
-// Memory, or -1 and what is said in its place.
-bool send(const Wish& wish, int memory, std::string_view instead = {}) {
+// Memory, or -1 and what is said in its place. `collector` becomes the process that listens.
+bool send(const Wish& wish, int memory, std::string_view instead = {}, std::uint32_t* collector = nullptr) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (std::strlen(wish.socket) >= sizeof address.sun_path) return false;
@@ -67,6 +68,7 @@ bool send(const Wish& wish, int memory, std::string_view instead = {}) {
   if (connection < 0) return false;
   bool sent = false;
   if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    if (collector != nullptr) *collector = peer_of(connection);  // known even if it dies before it takes this
     iovec data[] = {{const_cast<char*>(wish.token), wish.token_bytes},
                     {const_cast<char*>(instead.data()), instead.size()}};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof memory)] = {};
@@ -143,7 +145,7 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
     const char* name = in_program ? header.program : allocator->l_name;
     std::memcpy(header.allocator, name, std::min(std::strlen(name), sizeof header.allocator - 1));
   }
-  const bool sent = send(wish, memory);
+  const bool sent = send(wish, memory, {}, &header.collector);
   close(memory);
   if (sent) return session;
   munmap(base, layout.end);

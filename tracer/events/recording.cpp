@@ -824,7 +824,7 @@ constinit FreeFilter free_filter{no_free, kSampleCounts - 1};
 
 AttachResult attach(const char* wish) {
   if (process.session && mode() != Mode::kOff) {
-    const auto collector = static_cast<pid_t>(process.session.header().collector.load());
+    const auto collector = static_cast<pid_t>(process.session.header().collector);
     if (collector == 0 || kill(collector, 0) == 0 || errno != ESRCH) return AttachResult::kTracedAlready;
     stop();
   }

@@ -110,7 +110,7 @@ struct Header {
   std::uint32_t attached;                   // 1: the process ran before, with blocks that nobody recorded
   std::uint64_t start_stamp;
   std::uint64_t start_nanoseconds;           // CLOCK_MONOTONIC at start_stamp
-  std::atomic<std::uint32_t> collector;      // its process
+  std::uint32_t collector;                   // its process, by the number that the program has for it
   std::atomic<Mode> mode;                    // whoever changes it, or the modules, lets the activity begin anew
   std::atomic<std::uint32_t> log2_interval;  // mean bytes between two samples
   std::atomic<std::uint32_t> highest_ring;   // rings ever used
