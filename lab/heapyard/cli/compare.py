@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from ..model import places
 from ..model.errors import UsageError
+from ..model.experiment import Interleave
 from .options import Cpus, Duration, Margins, Share, manner, manner_options, name_and_value
 
 
@@ -44,6 +45,12 @@ class _WithCommand(click.Command):
 @click.option("--margin", type=Margins(), help="Differences below this count as none (default 2%,5%).")
 @click.option("--timeout", type=Duration(), help="Longest a trial may take (default: 20 times the first launch).")
 @click.option("--pin", type=Cpus(), help="Run every trial on these CPUs, such as 0,1.")
+@click.option(
+    "--interleave",
+    type=click.Choice(get_args(Interleave)),
+    help="How a block's trials share the machine: one after another (default), or by turns in slices.",
+)
+@click.option("--slice", "slice_", type=click.FloatRange(0.5, 1000), metavar="MS", help="Length of a slice (default 5 ms).")
 @click.option("--thp", metavar="LEVEL,...", help="Transparent huge pages: default, never, or both as a factor.")
 @click.option("--tracer", metavar="LEVEL,...", help="The heap profiler as a factor: off, sampled, exact, pages.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders (default: fresh, stored).")
@@ -110,6 +117,8 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
         "pilot_blocks": options["pilot"],
         "timeout": options["timeout"],
         "cpus": options["pin"],
+        "interleave": options["interleave"],
+        "slice": options["slice_"] and options["slice_"] / 1000,
         "seed": options["seed"],
         "count_syscalls": options["count_syscalls"] or None,
         "count_instructions": options["count_instructions"] or None,

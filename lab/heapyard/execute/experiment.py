@@ -7,13 +7,16 @@ interruption.
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -30,6 +33,7 @@ from ..model.journal import (
     UNCOUNTED,
     Journal,
 )
+from ..model.metrics import PRIMARY_TIME
 from ..model.program import Program
 from ..model.units import format_duration
 from .loop_counts import COUNTED_ROUNDS, counts_for, still_wanted
@@ -37,6 +41,7 @@ from .loop_plan import MAIN, PILOT, WARM_UP, Pair, Plan
 from .loop_stages import Stages
 from .loop_tally import Tally
 from .loop_watcher import Moment, Watcher
+from .slices import run_in_slices, why_not
 
 Ending = Literal["finished", "interrupted"]
 
@@ -55,6 +60,7 @@ class Launch(Protocol):
         pad: int,
         folder: Path,
         stop: threading.Event | None = None,
+        turns: socket.socket | None = None,
     ) -> TrialOutcome: ...
 
 
@@ -98,6 +104,7 @@ class _Loop:
         self.plan, self.tally = Plan(experiment, journal), Tally(experiment)
         self.stages = Stages(experiment, self.plan, self.tally)
         self.short_of_budget = False
+        self.in_slices: dict[str, bool] = {}  # by workload, once its warm-up has told
 
     def run(self) -> Ending:
         self.tally.replay(self.journal.trials())
@@ -183,12 +190,8 @@ class _Loop:
     def _run_trials(self, block: Block, dropped: Iterable[Pair]) -> bool:
         """Run the block's trials; True when a guard tripped and the whole block must be repeated."""
         noted = False
-        for position, label in enumerate(block.order):
-            if self.stop.is_set():
-                raise _Stopped
-            if (block.workload, label) in dropped:
-                continue
-            outcome = self._run_trial(block, position)
+        positions = [p for p, label in enumerate(block.order) if (block.workload, label) not in dropped]
+        for label, outcome in self._outcomes(block, positions):
             if outcome.status == "interrupted":
                 raise _Stopped
             if outcome.tripped and block.stage != WARM_UP and not noted:
@@ -204,8 +207,62 @@ class _Loop:
                 break
         return False
 
+    def _outcomes(self, block: Block, positions: Sequence[int]) -> Iterator[tuple[str, TrialOutcome]]:
+        """(label, outcome) of the block's trials as they end: one after another, or all together in slices."""
+        if self._shares(block):
+            yield from self._run_together(block, positions)
+            return
+        for position in positions:
+            if self.stop.is_set():
+                raise _Stopped
+            yield block.order[position], self._run_trial(block, position)
+
     def _run_trial(self, block: Block, position: int) -> TrialOutcome:
-        moment = Moment(
+        moment = self._moment(block, position)
+        self.watcher.trial_begins(moment)
+        trial = self.journal.start_trial(block, position)
+        begin = time.monotonic()
+        outcome = self._launch(block, position)
+        return self._end_trial(moment, trial, outcome, lambda: time.monotonic() - begin)
+
+    def _run_together(self, block: Block, positions: Sequence[int]) -> list[tuple[str, TrialOutcome]]:
+        """In slices. Each trial is charged its share of the time that all took together."""
+        if self.stop.is_set():
+            raise _Stopped
+        moments = [self._moment(block, position) for position in positions]
+        self.watcher.trial_begins(moments[0])
+        trials = [self.journal.start_trial(block, position) for position in positions]
+        begin = time.monotonic()
+        outcomes = run_in_slices(
+            [partial(self._launch, block, position) for position in positions],
+            seconds=self.settings.slice,
+            seed=self.settings.seed + block.index,
+        )
+        seconds = (time.monotonic() - begin) / len(positions)
+        ended = zip(moments, trials, outcomes, strict=True)
+        return [(block.order[m.position], self._end_trial(m, trial, one, lambda: seconds)) for m, trial, one in ended]
+
+    def _launch(self, block: Block, position: int, turns: socket.socket | None = None) -> TrialOutcome:
+        program, treatment = self.programs[block.workload], self.treatments[block.order[position]]
+        settings, shared = self._settings_for(block.workload), {} if turns is None else {"turns": turns}
+        with self._fresh_folder() as folder:
+            return self.launch(
+                program, treatment, settings, pad=block.pads[position], folder=folder, stop=self.stop, **shared
+            )
+
+    def _end_trial(self, moment: Moment, trial: int, outcome: TrialOutcome, taken: Callable[[], float]) -> TrialOutcome:
+        block, position = moment.block, moment.position
+        if outcome.status == "ok" and block.stage != WARM_UP and block.round < COUNTED_ROUNDS:
+            program, treatment = self.programs[block.workload], self.treatments[block.order[position]]
+            settings = self._settings_for(block.workload)
+            outcome = replace(outcome, metrics=outcome.metrics | self._count(program, treatment, settings, outcome))
+        self.tally.add(block, position, trial, outcome, taken())
+        self.journal.end_trial(trial, outcome)
+        self.watcher.trial_ended(moment, outcome)
+        return outcome
+
+    def _moment(self, block: Block, position: int) -> Moment:
+        return Moment(
             block,
             position,
             self.plan.done,
@@ -215,19 +272,29 @@ class _Loop:
             self._remaining(),
             self.settings.budget,
         )
-        self.watcher.trial_begins(moment)
-        trial = self.journal.start_trial(block, position)
-        begin = time.monotonic()
-        program, treatment = self.programs[block.workload], self.treatments[block.order[position]]
-        settings = self._settings_for(block.workload)
-        with self._fresh_folder() as folder:
-            outcome = self.launch(program, treatment, settings, pad=block.pads[position], folder=folder, stop=self.stop)
-        if outcome.status == "ok" and block.stage != WARM_UP and block.round < COUNTED_ROUNDS:
-            outcome = replace(outcome, metrics=outcome.metrics | self._count(program, treatment, settings, outcome))
-        self.tally.add(block, position, trial, outcome, time.monotonic() - begin)
-        self.journal.end_trial(trial, outcome)
-        self.watcher.trial_ended(moment, outcome)
-        return outcome
+
+    def _shares(self, block: Block) -> bool:
+        """Does the block run in slices? Its program's warm-up tells, once for the whole experiment."""
+        if self.settings.interleave != "slices" or block.stage == WARM_UP:
+            return False
+        workload = block.workload
+        if workload not in self.in_slices:
+            wall, cpu, memory = (
+                self.tally.response(workload, self.settings.baseline, metric) or 0.0
+                for metric in (PRIMARY_TIME, "cpu", self.settings.memory_metric)
+            )
+            why = why_not(
+                self.programs[workload],
+                list(self.treatments.values()),
+                wall=wall,
+                cpu=cpu,
+                memory=memory,
+                machine=float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
+            )
+            self.in_slices[workload] = not why
+            if why:
+                self._event(NOTED, f"{workload} runs one trial after another, not in slices: {why}")
+        return self.in_slices[workload]
 
     def _count(
         self, program: Program, treatment: Treatment, settings: Settings, outcome: TrialOutcome

@@ -7,6 +7,7 @@ import os
 import select
 import shlex
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -42,6 +43,7 @@ class Launch:
     cpus: tuple[int, ...] = ()
     huge_pages: bool = True
     group: Path | None = None  # the control group it runs in: made, and empty
+    turns: socket.socket | None = None  # through which its slices are given; closed here once the launcher has it
     extra: tuple[str, ...] = field(default=())
 
     def argv(self) -> list[str]:
@@ -67,6 +69,7 @@ class Launch:
         words += ["--library", str(self.library)] if self.library else []
         words += ["--cpus", ",".join(map(str, self.cpus))] if self.cpus else []
         words += ["--group", str(self.group)] if self.group else []
+        words += ["--turns", str(self.turns.fileno())] if self.turns else []
         words += [] if self.sample else ["--no-sampling"]
         words += [] if self.huge_pages else ["--no-huge-pages"]
         return [*words, *self.extra, "--", *self.command]
@@ -96,7 +99,10 @@ class Running:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=[launch.turns.fileno()] if launch.turns else (),
         )
+        if launch.turns:
+            launch.turns.close()
         self.at_work.add(self.process.pid)
         self._pidfd = os.pidfd_open(self.process.pid)
 

@@ -39,7 +39,7 @@ class Tally:
         self._experiment = experiment
         self._baseline = experiment.settings.baseline
         # Wall time sizes the plan; the responses that the verdict speaks of are what looks ask about.
-        self._watched = {PRIMARY_TIME, experiment.settings.time_metric, experiment.settings.memory_metric}
+        self._watched = {PRIMARY_TIME, "cpu", experiment.settings.time_metric, experiment.settings.memory_metric}
         self._reference = {self._baseline, *(t.label for t in experiment.treatments if t.role == "control")}
         self._seen: list[Seen] = []
         self._seconds: dict[Pair, list[float]] = defaultdict(list)
@@ -121,6 +121,12 @@ class Tally:
         """Seconds a trial takes: the median so far; of the baseline if the treatment has not run; 0 if nothing has."""
         seconds = self._seconds.get((workload, label)) or self._seconds.get((workload, self._baseline))
         return median(seconds) if seconds else 0.0
+
+    def response(self, workload: str, label: str, metric: str) -> float | None:
+        """The median so far, the warm-up included, of wall time, CPU time or a response that the verdict speaks of."""
+        pairs = (s for s in self._seen if (s.workload, s.treatment, s.status) == (workload, label, "ok"))
+        values = [s.responses[metric] for s in pairs if metric in s.responses]
+        return median(values) if values else None
 
     def expected(self, block: Block, dropped: Iterable[Pair] = ()) -> float:
         """Seconds the block will take without the dropped treatments."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import threading
 from collections.abc import Collection
 from dataclasses import replace
@@ -38,13 +39,15 @@ def run_trial(
     pad: int,
     folder: Path,
     stop: threading.Event | None = None,
+    turns: socket.socket | None = None,
 ) -> TrialOutcome:
     """Launch `program` once under `treatment` and measure it and every process it starts.
 
     `folder` exists, is empty, and belongs to this trial. `pad`: bytes of environment padding. Never raises for what the
     program does: a crash, a wrong answer or a library that did not serve it is an outcome of status "failed" with its
     reason. When `stop` is set the tree is ended and the status is "interrupted". Takes a few milliseconds longer than
-    the program.
+    the program. `turns`: through which its slices are given, where it shares the machine with the other trials of its
+    block; those are then no disturbance, and whoever gives the turns judges the guards (slices.py).
     """
     scene = set_scene(folder, program)
     level = treatment.levels.get("tracer", "off")
@@ -55,7 +58,7 @@ def run_trial(
         launch = prepare_launch(program, treatment, settings, scene, pad=pad, collector=collector)
         before = read_guards()
         with group_for(settings) as group:
-            with Running(replace(launch, group=group)) as running:
+            with Running(replace(launch, group=group, turns=turns)) as running:
                 client = serve(program, running, scene, settings, stop) if program.server else None
                 if client is None or not client.failed:
                     running.wait(stop=stop)
@@ -64,7 +67,7 @@ def run_trial(
     finally:
         traced = _close(collector, scene)
     own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0) + traced["collector_cpu"]
-    readings, tripped = judge(before, after, own_cpu)
+    readings, tripped = judge(before, after, own_cpu) if turns is None else ({}, ())
     testimonies = read_testimonies(scene.lab / "witness")
     errors = _text(launch.stderr)
     base = TrialOutcome(
@@ -80,6 +83,7 @@ def run_trial(
             "processes": found.get("processes", []),
             "stragglers": found.get("stragglers", 0),
             "sampling_cost": found.get("sampling_cost", 0.0),
+            **({"slices": found["slices"]} if "slices" in found else {}),
         },
     )
     if stop is not None and stop.is_set() and found.get("status") != "exited":
@@ -183,6 +187,8 @@ def _verdict(
         return "cannot start", f"{under}: {complaint}"
     if found["status"] == "cannot start":
         return "cannot start", f"{under}: cannot {found['what']} {program.command[0]}: {os.strerror(found['error'])}"
+    if found["status"] == "unstoppable":
+        return "slices", f"{under}: a process of it may not be stopped, so it cannot run in slices; use --interleave trials"
     if found["status"] == "timeout":
         return "timeout", f"{under} did not end within {settings.timeout:g} s"
     if server_failure:

@@ -13,6 +13,7 @@ from .program import Program
 
 Role = Literal["treatment", "control"]
 TrialStatus = Literal["planned", "started", "ok", "failed", "interrupted"]
+Interleave = Literal["trials", "slices"]
 BlockStatus = Literal["planned", "started", "done", "repeated", "abandoned"]
 
 CONTROL_SUFFIX = " (A/A control)"
@@ -46,6 +47,9 @@ class Settings:
     redo_limit: float = 0.2  # share of blocks that may be repeated because a guard tripped
     time_metric: str = PRIMARY_TIME  # the two responses that the verdict and the Pareto front speak of
     memory_metric: str = PRIMARY_MEMORY
+    # How the trials of a block share the machine: one after another, or by turns in slices of `slice` seconds.
+    interleave: Interleave = "trials"
+    slice: float = 0.005
     control_groups: bool = False  # each trial has a control group for itself, whose account of memory is read too
 
 
@@ -92,9 +96,8 @@ class TrialOutcome:
 
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
-    failure: Literal["", "exit", "signal", "timeout", "wrong answer", "no result", "not injected", "cannot start", "server"] = (
-        ""
-    )
+    failure: Literal["", "exit", "signal", "timeout", "wrong answer", "no result", "not injected", "cannot start", "server",
+                     "slices"] = ""  # fmt: skip
     metrics: dict[str, float] = field(default_factory=dict)
     series: list[tuple[float, int, int]] = field(default_factory=list)
     provider: str = ""

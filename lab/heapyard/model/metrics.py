@@ -35,7 +35,12 @@ def _metrics(*metrics: Metric) -> dict[str, Metric]:
 
 # Order is display order. "Over the whole process tree" unless said otherwise.
 METRICS: dict[str, Metric] = _metrics(
-    Metric("wall", "wall time", "s", about="from exec to exit of the program, or of the client for a server"),
+    Metric(
+        "wall",
+        "wall time",
+        "s",
+        about="from exec to exit of the program, or of the client for a server; in slices without what lies between them",
+    ),
     Metric("cpu", "CPU time", "s", about="user + system"),
     Metric("user", "user time", "s"),
     Metric("sys", "system time", "s", scale="count"),

@@ -106,10 +106,15 @@ Launched launch(const Request& request) {
   launched.counter = open_instruction_counter(launched.pid);
   close(started[1]);  // the child's own is closed by exec
   launched.started = started[0];
-  if (write(ready[1], "", 1) != 1) kit::fatal(kit::kExitMachine, "cannot start the program");
+  launched.ready = ready[1];
   close(ready[0]);
-  close(ready[1]);
   return launched;
+}
+
+void release(Launched& launched) {
+  if (write(launched.ready, "", 1) != 1) kit::fatal(kit::kExitMachine, "cannot start the program");
+  close(launched.ready);
+  launched.ready = -1;
 }
 
 }  // namespace heapyard::trial

@@ -11,6 +11,7 @@ namespace heapyard::trial {
 
 struct Launched {
   pid_t pid = -1;
+  int ready = -1;    // descriptor the child waits at before it execs; see release()
   int started = -1;  // descriptor that ends (POLLHUP) when exec has taken over, or failed
   int counter = -1;  // descriptor of the instruction counter, -1 where the machine has none
   // Shared with the child until it has become the program.
@@ -25,9 +26,12 @@ struct Launched {
 // User-space instructions of the program and its children, 0 where the machine does not count them all the time.
 std::uint64_t instructions_of(const Launched& launched);
 
-// Forks and execs. The program gets a session of its own, so that a terminal's signals and job control stay with the
-// lab. Its instruction counter (user space, inherited by its children) starts with exec. Ends the launcher if fork
-// fails.
+// Forks; the child execs at release(). The program gets a session of its own, so that a terminal's signals and job
+// control stay with the lab. Its instruction counter (user space, inherited by its children) starts with exec. Ends the
+// launcher if fork fails.
 Launched launch(const Request& request);
+
+// Lets the child become the program. Ends the launcher if it is gone.
+void release(Launched& launched);
 
 }  // namespace heapyard::trial

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "freezer.hpp"
 #include "launch.hpp"
 #include "mutators/kit/cycle_clock.hpp"
 #include "mutators/kit/fatal.hpp"
@@ -28,6 +29,7 @@
 #include "process_tree.hpp"
 #include "request.hpp"
 #include "sampler.hpp"
+#include "turns.hpp"
 
 namespace heapyard::trial {
 namespace {
@@ -48,6 +50,13 @@ double seconds_of(const char* text, const char* option) {
   return value;
 }
 
+template <class Number>
+bool number_of(const char* text, Number& number) {
+  const char* const end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, number);
+  return parsed.ec == std::errc{} && parsed.ptr == end;
+}
+
 void cpus_of(std::string_view list, cpu_set_t& set) {
   CPU_ZERO(&set);
   while (!list.empty()) {
@@ -64,7 +73,7 @@ void cpus_of(std::string_view list, cpu_set_t& set) {
 
 Request parse(int argc, char** argv) {
   Request r;
-  const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr, *parent = nullptr;
+  const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr, *parent = nullptr, *turns = nullptr;
   bool no_sampling = false;
   const kit::Option options[] = {
       {0, "argv0", "NAME", kit::Word{&r.argv0}, "name the program is started under"},
@@ -83,6 +92,7 @@ Request parse(int argc, char** argv) {
       {0, "cpus", "LIST", kit::Word{&cpus},
        "CPUs the program may use, such as 0,1; the launcher takes others if it can"},
       {0, "parent", "PID", kit::Word{&parent}, "do nothing unless this process is still there, as our parent"},
+      {0, "turns", "FD", kit::Word{&turns}, "run in the slices that are given through this socket (slices)"},
       {0, "no-huge-pages", "", kit::Flag{&r.no_huge_pages}, "switch transparent huge pages off for the program"},
   };
   const kit::Usage usage{
@@ -94,12 +104,10 @@ Request parse(int argc, char** argv) {
   if (timeout) r.timeout = seconds_of(timeout, "--timeout");
   if (grace) r.grace = seconds_of(grace, "--grace");
   if (interval) r.interval = seconds_of(interval, "--interval");
-  if (parent) {
-    const char* const end = parent + std::strlen(parent);
-    const auto parsed = std::from_chars(parent, end, r.parent);
-    if (parsed.ec != std::errc{} || parsed.ptr != end || r.parent <= 0)
-      fatal(kExitUsage, "option --parent must be a process id");
-  }
+  if (parent && !(number_of(parent, r.parent) && r.parent > 0))
+    fatal(kExitUsage, "option --parent must be a process id");
+  if (turns && !(number_of(turns, r.turns) && r.turns > 2))
+    fatal(kExitUsage, "option --turns must be a descriptor");
   if (cpus) {
     r.has_cpus = true;
     cpus_of(cpus, r.cpus);
@@ -133,7 +141,7 @@ enum class Ending { kExited, kTimeout, kInterrupted };
 
 class Trial {
  public:
-  explicit Trial(const Request& request) : request_(request) {}
+  explicit Trial(const Request& request) : request_(request), turns_(request.turns), freezer_(request.group) {}
 
   void run() {
     sigset_t signals;
@@ -142,6 +150,9 @@ class Trial {
     for (const int signal : {SIGINT, SIGHUP})  // under nohup, or in the background, they mean nothing
       if (!is_ignored(signal)) sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
+    struct sigaction children {};
+    children.sa_flags = SA_NOCLDSTOP;  // those that we stop are no news
+    sigaction(SIGCHLD, &children, nullptr);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -151,11 +162,19 @@ class Trial {
     launched_ = launch(request_);
     root_ = static_cast<int>(syscall(SYS_pidfd_open, launched_.pid, 0));
     if (root_ < 0) fatal(kExitMachine, "cannot watch the program: ", std::string_view(std::strerror(errno)));
-    start_ns_ = kit::monotonic_ns();
     if (request_.has_cpus) make_room();
     Sampler sampler(request_);
+    if (turns_.taken()) {
+      if (turns_.tell_done())
+        take_turn();
+      else
+        give_up(Ending::kInterrupted);
+    } else {
+      begin();
+    }
     wait_for_root(sampler);
     end_stragglers();
+    turns_.leave();
     sampler.finish(usage_.peak_rss);
     if (!report(sampler)) fatal(kExitMachine, "cannot write the result to ", std::string_view(request_.json));
   }
@@ -171,19 +190,66 @@ class Trial {
     if (CPU_COUNT(&ours) > 0) sched_setaffinity(0, sizeof ours, &ours);
   }
 
+  // The program's time begins.
+  void begin() {
+    begun_ = true;
+    if (request_.timeout > 0) act_at_ = clock_.now_ns() + static_cast<std::uint64_t>(request_.timeout * 1e9);
+    release(launched_);
+  }
+
+  // Notes when exec was called, before the next pause changes what the program's clock makes of it.
+  void note_start() {
+    if (exec_ns_ == 0 && launched_.handover->exec_ns != 0) exec_ns_ = launched_.handover->exec_ns - clock_.paused_ns();
+  }
+
+  // Waits, the program standing still, for its next slice, and lets it go on. Whoever gives turns may be gone, or may
+  // want the end: then the program is on its way to it when this returns.
+  void take_turn() {
+    while (turns_.taken()) {
+      pollfd watched[] = {{turns_.socket(), POLLIN, 0}, {signals_, POLLIN, 0}};
+      if (ppoll(watched, 2, nullptr, nullptr) <= 0) continue;
+      if (watched[1].revents) heed_signals();
+      if (!turns_.taken() || !watched[0].revents) continue;
+      const std::uint64_t length = turns_.next();
+      if (length == 0) return give_up(Ending::kInterrupted);
+      clock_.go_on();
+      freezer_.thaw();
+      slice_end_ns_ = clock_.now_ns() + length;
+      ++slices_;
+      if (!begun_) begin();
+      return;
+    }
+  }
+
+  // The program stands still, and is looked at if it is time for that.
+  void end_turn(Sampler& sampler) {
+    const bool still = freezer_.freeze();
+    note_start();
+    clock_.pause();
+    slice_end_ns_ = UINT64_MAX;
+    if (!still) {
+      unstoppable_ = true;
+      return give_up(Ending::kInterrupted);
+    }
+    if (request_.sample && clock_.now_ns() >= sampler.next_ns()) sampler.look(clock_.now_ns());
+    if (!turns_.tell_done()) return give_up(Ending::kInterrupted);
+    take_turn();
+  }
+
   void wait_for_root(Sampler& sampler) {
-    if (request_.timeout > 0) act_at_ = start_ns_ + static_cast<std::uint64_t>(request_.timeout * 1e9);
     while (end_ns_ == 0) {
-      const bool sampling = request_.sample && ending_ == Ending::kExited;
-      const std::uint64_t wake = sampling ? std::min(act_at_, sampler.next_ns()) : act_at_;
-      const std::uint64_t now = kit::monotonic_ns();
+      // Within slices it is looked at while it stands still.
+      const bool sampling = request_.sample && ending_ == Ending::kExited && !turns_.taken();
+      const std::uint64_t wake = std::min({act_at_, slice_end_ns_, sampling ? sampler.next_ns() : UINT64_MAX});
+      const std::uint64_t now = clock_.now_ns();
       const std::uint64_t left = wake > now ? wake - now : 0;
       const timespec wait{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
       pollfd watched[] = {{root_, POLLIN, 0}, {signals_, POLLIN, 0}, {launched_.started, 0, 0}};
       const bool event = ppoll(watched, 3, wake == UINT64_MAX ? nullptr : &wait, nullptr) > 0;
-      const std::uint64_t woke = kit::monotonic_ns();
+      const std::uint64_t woke = clock_.now_ns();
       if (event && watched[0].revents) {
         end_ns_ = woke;
+        note_start();
         reap_root();
         reap_orphans();
         return;
@@ -191,13 +257,16 @@ class Trial {
       if (event && watched[2].revents) {
         close(launched_.started);
         launched_.started = -1;  // poll passes it over from now on
-        sampler.begin(launched_.handover->exec_ns, woke);
+        note_start();
+        sampler.begin(exec_ns_, woke);
       }
       if (event && watched[1].revents) heed_signals();
       if (woke >= act_at_)
         press(woke);
+      else if (woke >= slice_end_ns_)
+        end_turn(sampler);
       else if (sampling && woke >= sampler.next_ns())
-        sampler.look();
+        sampler.look(woke);
     }
   }
 
@@ -209,11 +278,15 @@ class Trial {
     reap_orphans();
   }
 
-  // Asks the whole tree to end.
+  // Asks the whole tree to end, which takes no more turns.
   void give_up(Ending why) {
     ending_ = why;
     signal_descendants(SIGTERM);
-    act_at_ = kit::monotonic_ns() + static_cast<std::uint64_t>(request_.grace * 1e9);
+    turns_.leave();
+    slice_end_ns_ = UINT64_MAX;
+    clock_.go_on();
+    freezer_.thaw();
+    act_at_ = clock_.now_ns() + static_cast<std::uint64_t>(request_.grace * 1e9);
   }
 
   // A limit has passed: first the program's, then that of the polite request, then that of our patience.
@@ -272,14 +345,16 @@ class Trial {
     if (handover.error) {
       json.field("status", "cannot start").field("error", handover.error).field("what", handover.what);
     } else {
-      json.field("status", ending_ == Ending::kTimeout       ? "timeout"
+      json.field("status", unstoppable_                      ? "unstoppable"
+                           : ending_ == Ending::kTimeout     ? "timeout"
                            : ending_ == Ending::kInterrupted ? "interrupted"
                                                              : "exited");
     }
     if (WIFEXITED(status_)) json.field("exit_code", WEXITSTATUS(status_));
     if (WIFSIGNALED(status_)) json.field("signal", WTERMSIG(status_));
     json.field("pid", launched_.pid);
-    json.field("wall", static_cast<double>(end_ns_ - handover.exec_ns) * 1e-9);
+    json.field("wall", static_cast<double>(end_ns_ - exec_ns_) * 1e-9);
+    if (slices_ != 0) json.field("slices", slices_);
     json.field("user", usage_.user).field("sys", usage_.system).field("peak_rss", usage_.peak_rss);
     const Charge& charge = sampler.charge();
     json.field("charged", charge.peak()).field("charged_error", charge.error());
@@ -320,7 +395,12 @@ class Trial {
   int root_ = -1, signals_ = -1;
   int status_ = -1;  // of no process, until the root is reaped
   Ending ending_ = Ending::kExited;
-  std::uint64_t start_ns_ = 0, end_ns_ = 0;
+  Turns turns_;
+  Freezer freezer_;
+  ProgramClock clock_;  // what the times below are of
+  bool begun_ = false, unstoppable_ = false;
+  std::int64_t slices_ = 0;
+  std::uint64_t exec_ns_ = 0, end_ns_ = 0, slice_end_ns_ = UINT64_MAX;
   std::uint64_t act_at_ = UINT64_MAX;  // when patience ends next
   std::uint64_t insist_until_ = 0;
   std::int64_t stragglers_ = 0;

@@ -24,6 +24,7 @@ struct Request {
   bool has_cpus = false;
   cpu_set_t cpus;
   bool no_huge_pages = false;
+  int turns = -1;  // socket through which the program's slices are given (turns.hpp); -1: it runs as it likes
   bool sample = true;
 };
 

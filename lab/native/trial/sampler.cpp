@@ -128,8 +128,8 @@ void Sampler::look_at_maps(Process& process) {
   process.mapped = process.mapped || mapped;
 }
 
-void Sampler::look() {
-  const std::uint64_t start = kit::monotonic_ns(), work_start = worked_ns();
+void Sampler::look(std::uint64_t start) {
+  const std::uint64_t work_start = worked_ns();
   pids_.clear();
   descendants(getpid(), pids_);
   for (Process& known : processes_) known.alive = std::find(pids_.begin(), pids_.end(), known.pid) != pids_.end();

@@ -45,18 +45,19 @@ class Sampler {
  public:
   explicit Sampler(const Request& request) : request_(request), group_(request.group) {}
 
-  // The program is there (CLOCK_MONOTONIC); before that there is nothing to look at but the launcher's own copy.
+  // The program is there (times of its own clock, turns.hpp); before that there is nothing to look at but the launcher's own copy.
   void begin(std::uint64_t exec_ns, std::uint64_t now_ns) {
     exec_ns_ = exec_ns;
     next_ns_ = now_ns + kFirstLook;
   }
 
-  // Nanoseconds (CLOCK_MONOTONIC) of the next look; the first ones come quickly, so that short programs are seen at
+  // Nanoseconds (program's clock) of the next look; the first ones come quickly, so that short programs are seen at
   // all.
   std::uint64_t next_ns() const { return next_ns_; }
 
-  // Looks at all processes below this one. O(processes + threads), and O(resident pages) for a PSS look.
-  void look();
+  // Looks at all processes below this one, at `now_ns` of the program's clock. O(processes + threads), and O(resident
+  // pages) for a PSS look.
+  void look(std::uint64_t now_ns);
 
   // All have ended; the wait status says how much any one of them had resident at most.
   void finish(std::int64_t peak_rss) {

@@ -1,0 +1,89 @@
+// slices: lets the trials of a block run by turns, exactly one at a time, in slices of a few milliseconds.
+//
+// Why: the speed of a machine that others share moves from second to second. What moves more slowly than a round of
+// slices falls on all trials alike. Each round has an order of its own. The trials' launchers do the stopping
+// (lab/native/trial/turns.hpp says how they are spoken to); this process ends when the last of them has.
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "mutators/kit/fatal.hpp"
+#include "mutators/kit/options.hpp"
+
+namespace {
+
+using heapyard::kit::fatal;
+using heapyard::kit::kExitMachine;
+using heapyard::kit::kExitUsage;
+
+template <class Number>
+bool take(std::string_view& text, Number& number) {
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
+  return true;
+}
+
+// Waits until the trial has stopped; false when it has ended.
+bool has_stopped(int trial) {
+  char byte;
+  ssize_t got;
+  while ((got = recv(trial, &byte, 1, 0)) < 0 && errno == EINTR) {
+  }
+  return got == 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char *turns = nullptr, *slice = nullptr, *seed_text = nullptr, *parent = nullptr;
+  const heapyard::kit::Option options[] = {
+      {0, "turns", "LIST", heapyard::kit::Word{&turns}, "sockets of the trials, such as 5,6,7"},
+      {0, "slice", "NANOSECONDS", heapyard::kit::Word{&slice}, "length of a slice"},
+      {0, "seed", "N", heapyard::kit::Word{&seed_text}, "of the orders"},
+      {0, "parent", "PID", heapyard::kit::Word{&parent}, "do nothing unless this process is still there, as our parent"},
+  };
+  heapyard::kit::parse_options(argc, argv, options,
+                               {"slices", "Lets trials run by turns. Part of the lab; see docs/trial.md.", ""});
+  std::uint64_t length = 0, seed = 0;
+  std::string_view text = slice ? slice : "";
+  if (!take(text, length) || !text.empty() || length == 0) fatal(kExitUsage, "option --slice must be nanoseconds");
+  text = seed_text ? seed_text : "0";
+  if (!take(text, seed) || !text.empty()) fatal(kExitUsage, "option --seed must be a number");
+  std::vector<int> trials;
+  for (text = turns ? turns : ""; !text.empty(); text.remove_prefix(text.starts_with(','))) {
+    int socket = -1;
+    if (!take(text, socket) || (!text.empty() && text[0] != ',') || socket < 3)
+      fatal(kExitUsage, "option --turns must be a list of descriptors such as 5,6,7");
+    trials.push_back(socket);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pid_t expected = 0;
+  text = parent ? parent : "";
+  if (!text.empty() && (!take(text, expected) || getppid() != expected))
+    fatal(kExitMachine, "the process that called for it is gone");
+
+  // Nobody begins before all stand ready.
+  std::erase_if(trials, [](int trial) { return !has_stopped(trial); });
+  std::mt19937_64 draw(seed);
+  while (!trials.empty()) {
+    std::shuffle(trials.begin(), trials.end(), draw);
+    std::erase_if(trials, [&](int trial) {
+      const bool goes_on = send(trial, &length, sizeof length, MSG_NOSIGNAL) == sizeof length && has_stopped(trial);
+      if (!goes_on) close(trial);
+      return !goes_on;
+    });
+  }
+  return 0;
+}
