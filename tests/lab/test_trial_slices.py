@@ -110,7 +110,7 @@ def test_each_is_measured_as_it_would_be_alone(tmp_path: Path) -> None:
         m = outcome.metrics
         assert m["peak_rss"] == pytest.approx(mib * 2**20, abs=3 * 2**20)
         assert m["charged"] == pytest.approx(mib * 2**20, abs=4 * 2**20)
-        assert outcome.detail["slices"] > 1 and outcome.series
+        assert outcome.metrics["slices"] > 1 and outcome.series
         assert 0 < m["cpu"] and 0 < m["wall"]
     assert outcomes[0].provider.endswith("libc.so.6") and outcomes[2].provider.endswith("libplain.so")
     assert outcomes[0].answer == outcomes[2].answer

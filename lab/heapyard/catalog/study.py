@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ..model.claim import Claim
 from ..model.errors import UsageError
+from ..model.experiment import Interleave
 from ..model.figure import Figure
 from ..model.units import parse_duration, parse_percent
 from .formula import holds
@@ -158,6 +159,8 @@ def _settings(table: TomlTable) -> dict[str, Any]:
         "blocks": table.integer("blocks", None, least=1),
         "pilot_blocks": table.integer("pilot", None, least=2),
         "max_blocks": table.integer("max_blocks", None, least=2),
+        "interleave": table.string("interleave", None, choices=get_args(Interleave)),
+        "slice": _parsed(table, "slice", parse_duration),
         "seed": table.integer("seed", None, least=0),
         "count_syscalls": table.boolean("count_syscalls", None),
         "count_instructions": table.boolean("count_instructions", None),

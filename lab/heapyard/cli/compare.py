@@ -48,7 +48,7 @@ class _WithCommand(click.Command):
 @click.option(
     "--interleave",
     type=click.Choice(get_args(Interleave)),
-    help="How a block's trials share the machine: one after another (default), or by turns in slices.",
+    help="Trials of a block one after another, or by turns in slices (default: whichever is more precise).",
 )
 @click.option("--slice", "slice_", type=click.FloatRange(0.5, 1000), metavar="MS", help="Length of a slice (default 5 ms).")
 @click.option("--thp", metavar="LEVEL,...", help="Transparent huge pages: default, never, or both as a factor.")
@@ -117,7 +117,7 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
         "pilot_blocks": options["pilot"],
         "timeout": options["timeout"],
         "cpus": options["pin"],
-        "interleave": options["interleave"],
+        "interleave": options["interleave"] or ("trials" if options["blocks"] else "auto"),
         "slice": options["slice_"] and options["slice_"] / 1000,
         "seed": options["seed"],
         "count_syscalls": options["count_syscalls"] or None,

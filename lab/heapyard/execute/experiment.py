@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ..design.interleaving import is_whole
 from ..model.errors import HeapyardError
 from ..model.experiment import Block, Experiment, Settings, Treatment, TrialOutcome
 from ..model.journal import (
@@ -274,10 +275,15 @@ class _Loop:
         )
 
     def _shares(self, block: Block) -> bool:
-        """Does the block run in slices? Its program's warm-up tells, once for the whole experiment."""
-        if self.settings.interleave != "slices" or block.stage == WARM_UP:
+        """Does the block run in slices? The program's warm-up tells whether it can; then the pilot, whether it shall."""
+        settings, workload = self.settings, block.workload
+        if settings.interleave == "trials" or block.stage == WARM_UP:
             return False
-        workload = block.workload
+        pilot = settings.pilot_blocks if settings.blocks is None else min(settings.pilot_blocks, settings.blocks)
+        if is_whole(block.round, pilot):
+            return False
+        if block.stage == MAIN and settings.blocks is None:
+            return self.tally.slices_lead(workload)
         if workload not in self.in_slices:
             wall, cpu, memory = (
                 self.tally.response(workload, self.settings.baseline, metric) or 0.0

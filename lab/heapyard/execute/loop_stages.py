@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from ..design.interleaving import rounds_for
 from ..design.looks import settled, share_of_precision
 from ..design.two_stage import blocks_wanted
 from ..model.experiment import Experiment
@@ -69,7 +70,7 @@ class Stages:
             if not times:
                 continue
             wanted = self._blocks_wanted(times, self._settings.precision)
-            stage.rounds[workload] = range(pilot, pilot + wanted - len(times))
+            stage.rounds[workload] = range(pilot, self._rounds(workload, wanted, pilot - len(times)))
             totals.append(f"{workload} {wanted}")
         stage.told.append((PLANNED, self._asked_for(totals)))
         return stage
@@ -134,7 +135,14 @@ class Stages:
             return 0, 0
         share = share_of_precision(settings.precision, len(self._alive()))
         full = self._blocks_wanted(times, settings.precision)
-        return min(self._blocks_wanted(times, share), full), full
+        missing = settings.pilot_blocks - len(times)
+        return tuple(self._rounds(workload, n, missing) for n in (min(self._blocks_wanted(times, share), full), full))
+
+    def _rounds(self, workload: str, blocks: int, missing: int) -> int:
+        """Rounds after which so many blocks tell the time, `missing` of the pilot's having told nothing of it."""
+        if self._tally.slices_lead(workload):
+            return rounds_for(blocks, self._settings.pilot_blocks)
+        return blocks + missing
 
     def _pilot_times(self, workload: str) -> list[list[float]]:
         done = (b.index for b in self._plan.of(PILOT, "done", workload))

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ..design.interleaving import interpreted, slices_lead
 from ..model.answers import wrong_answers
 from ..model.experiment import Block, Experiment, TrialOutcome
-from ..model.metrics import PRIMARY_TIME
+from ..model.metrics import PRIMARY_TIME, SLICES
 from ..model.record import TrialRecord
-from .loop_plan import WARM_UP, Pair
+from .loop_plan import MAIN, PILOT, WARM_UP, Pair
 
 FAILURES_TO_DROP = 2  # of one treatment on one workload
 
@@ -29,6 +30,7 @@ class Seen:
     answer: str
     seconds: float
     responses: Mapping[str, float]  # the few that plans look at; those it has
+    stage: str
     tripped: bool  # a guard was over its limit
 
 
@@ -37,9 +39,10 @@ class Tally:
 
     def __init__(self, experiment: Experiment):
         self._experiment = experiment
+        self._telling = PILOT if experiment.settings.blocks is None else MAIN  # whose trials say what leads
         self._baseline = experiment.settings.baseline
         # Wall time sizes the plan; the responses that the verdict speaks of are what looks ask about.
-        self._watched = {PRIMARY_TIME, "cpu", experiment.settings.time_metric, experiment.settings.memory_metric}
+        self._watched = {PRIMARY_TIME, "cpu", SLICES, experiment.settings.time_metric, experiment.settings.memory_metric}
         self._reference = {self._baseline, *(t.label for t in experiment.treatments if t.role == "control")}
         self._seen: list[Seen] = []
         self._seconds: dict[Pair, list[float]] = defaultdict(list)
@@ -56,6 +59,7 @@ class Tally:
                 outcome.answer,
                 seconds,
                 self._responses(outcome.metrics),
+                block.stage,
                 bool(outcome.tripped) and block.stage != WARM_UP,
             )
         )
@@ -73,6 +77,7 @@ class Tally:
                     t.answer,
                     t.ended - t.started,
                     self._responses(t.metrics),
+                    t.stage,
                     bool(t.tripped) and t.stage != WARM_UP,
                 )
             )
@@ -128,6 +133,12 @@ class Tally:
         values = [s.responses[metric] for s in pairs if metric in s.responses]
         return median(values) if values else None
 
+    def slices_lead(self, workload: str) -> bool:
+        """Are the workload's times taken in slices? See design.interleaving."""
+        pilot = (s for s in self._seen if (s.workload, s.stage, s.status) == (workload, self._telling, "ok"))
+        timed = ((s.block, s.treatment, SLICES in s.responses, s.responses.get(PRIMARY_TIME, 0.0)) for s in pilot)
+        return slices_lead(self._experiment.settings.interleave, timed)
+
     def expected(self, block: Block, dropped: Iterable[Pair] = ()) -> float:
         """Seconds the block will take without the dropped treatments."""
         out = {label for workload, label in dropped if workload == block.workload}
@@ -141,9 +152,10 @@ class Tally:
     def logs(self, workload: str, blocks: Iterable[int], metric: str, labels: Sequence[str]) -> list[list[float]]:
         """ln(response), those of the given blocks that are complete for `labels` x `labels`; `metric` is wall time or one
         that the verdict speaks of."""
+        lead = self.slices_lead(workload)
         found: dict[int, dict[str, float]] = {index: {} for index in blocks}
         for s in self._seen:
-            value = s.responses.get(metric, math.nan)
+            value = interpreted(s.responses, lead=lead).get(metric, math.nan)
             if s.workload == workload and s.block in found and s.status == "ok" and value > 0:
                 found[s.block][s.treatment] = math.log(value)
         return [[row[label] for label in labels] for row in found.values() if all(label in row for label in labels)]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..catalog.own_heaps import samples_itself
 from ..model.experiment import Settings, Treatment, TrialOutcome
+from ..model.metrics import SLICES
 from ..model.program import RESULT_FILE, Program
 from .collector import Collector, Plan
 from .guards import judge, read_guards
@@ -83,7 +84,6 @@ def run_trial(
             "processes": found.get("processes", []),
             "stragglers": found.get("stragglers", 0),
             "sampling_cost": found.get("sampling_cost", 0.0),
-            **({"slices": found["slices"]} if "slices" in found else {}),
         },
     )
     if stop is not None and stop.is_set() and found.get("status") != "exited":
@@ -165,6 +165,8 @@ def measures(found: dict[str, Any], client_wall: float | None, testified: Collec
         metrics["maps"] = float(maps)
     if mean_pss is not None:
         metrics["mean_pss"] = mean_pss
+    if SLICES in found:
+        metrics[SLICES] = float(found[SLICES])
     if "instructions" in found:
         metrics["instructions"] = float(found["instructions"])
     return metrics

@@ -13,7 +13,7 @@ from .program import Program
 
 Role = Literal["treatment", "control"]
 TrialStatus = Literal["planned", "started", "ok", "failed", "interrupted"]
-Interleave = Literal["trials", "slices"]
+Interleave = Literal["auto", "slices", "trials"]
 BlockStatus = Literal["planned", "started", "done", "repeated", "abandoned"]
 
 CONTROL_SUFFIX = " (A/A control)"
@@ -47,7 +47,8 @@ class Settings:
     redo_limit: float = 0.2  # share of blocks that may be repeated because a guard tripped
     time_metric: str = PRIMARY_TIME  # the two responses that the verdict and the Pareto front speak of
     memory_metric: str = PRIMARY_MEMORY
-    # How the trials of a block share the machine: one after another, or by turns in slices of `slice` seconds.
+    # How the trials of a block share the machine: one after another, or by turns in slices of `slice` seconds where a
+    # program can be sliced; "auto": where that is the more precise too (design/interleaving.py).
     interleave: Interleave = "trials"
     slice: float = 0.005
     control_groups: bool = False  # each trial has a control group for itself, whose account of memory is read too

@@ -33,6 +33,16 @@ def _metrics(*metrics: Metric) -> dict[str, Metric]:
     return {metric.name: metric for metric in metrics}
 
 
+SLICES = "slices"
+TIMES = ("wall", "cpu", "user", "sys")  # what a trial in slices tells
+ALONE = "_alone"  # added to their names for whole trials of a program whose times come from slices
+_ALONE: tuple[tuple[str, str, Scale], ...] = (
+    ("wall", "wall time", "log"),
+    ("cpu", "CPU time", "log"),
+    ("user", "user time", "log"),
+    ("sys", "system time", "count"),
+)
+
 # Order is display order. "Over the whole process tree" unless said otherwise.
 METRICS: dict[str, Metric] = _metrics(
     Metric(
@@ -44,6 +54,11 @@ METRICS: dict[str, Metric] = _metrics(
     Metric("cpu", "CPU time", "s", about="user + system"),
     Metric("user", "user time", "s"),
     Metric("sys", "system time", "s", scale="count"),
+    Metric(SLICES, "slices", "1", "neutral", about="in which the trial ran, by turns with the others of its block"),
+    *(
+        Metric(name + ALONE, f"{title} alone", "s", scale=scale, about="of the whole trials where times come from slices")
+        for name, title, scale in _ALONE
+    ),
     Metric(
         CHARGED,
         "charged memory",

@@ -14,18 +14,21 @@ from ..model.observations import Observations
 from .contrasts import PAIRED
 from .robust import hodges_lehmann
 from .scale import margin_of, scale_for
+from .slices_apart import cost_of_slices, ratios_apart
 from .tables import Table, excluded
 
 SHOWN = 3  # of what control groups see otherwise, the furthest first
+COLD = 0.03  # of CPU time that slices add, from which it is told
 RARE = 0.25  # of a trial's time without a look, in the median trial: a quarter of its life nobody knows
 
 
 def notes_on(
     observations: Observations, tables: Sequence[Table], cells: Sequence[Cell], overall: Sequence[Overall]
 ) -> tuple[str, ...]:
-    """What was left out, precision missed, method, second opinions, scale: in this order."""
+    """What was left out, what slices did, precision missed, method, second opinions, scale: in this order."""
     return (
         *_left_out(observations, tables, overall),
+        *_slices(tables, observations),
         *_precision(cells, observations.settings),
         *_scatter(cells),
         *_second_opinion(tables, cells, observations),
@@ -56,6 +59,28 @@ def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequ
             left = f" {_list(dropped)} counted on too few programs to be included." if dropped else ""
             counted = f"{len(one.workloads)} of {len(observations.workloads)}"
             yield (f"{_title(one.metric)} over all programs runs over {counted}." f"{without}{left}")
+
+
+def _slices(tables: Sequence[Table], observations: Observations) -> Iterator[str]:
+    """Whose times come from slices, what that cost, and where a ratio is another one than that of whole trials."""
+    settings, baseline = observations.settings, observations.baseline
+    cost = cost_of_slices(tables, baseline)
+    if not cost:
+        return
+    whole = [w for w in observations.workloads if w not in cost]
+    but = f" but {_list(whole)}" if whole else ""
+    yield (
+        f"Times of every program{but} come from trials that ran by turns, in slices of {1000 * settings.slice:g} ms; memory "
+        "comes from whole trials."
+    )
+    if dear := [f"{w} {ratio - 1:+.0%}" for w, ratio in cost.items() if ratio > 1 + COLD]:
+        yield f"Slices begin with cold caches: CPU time under {baseline} beside that of whole trials is {_list(dear)}."
+    for apart in ratios_apart(tables, baseline, settings):
+        yield (
+            f"{apart.workload} under {apart.treatment}: the ratio in slices is {apart.in_slices:.3f}, that of whole trials "
+            f"{apart.alone:.3f}; they differ by a factor of {apart.low:.3f} to {apart.high:.3f}. For this program "
+            "--interleave trials decides."
+        )
 
 
 def _precision(cells: Sequence[Cell], settings: Settings) -> Iterator[str]:

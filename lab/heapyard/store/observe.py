@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ..model.experiment import Experiment
+from ..design.interleaving import Timed, interpreted, slices_lead
+from ..model.experiment import Experiment, Settings
+from ..model.metrics import PRIMARY_TIME, SLICES
 from ..model.observations import Failure, Observation, Observations
 from ..model.record import TrialRecord
 
@@ -32,6 +35,21 @@ def observations_of(experiment: Experiment, trials: Sequence[TrialRecord], proce
         figures=experiment.figures,
         claims=experiment.claims,
         processors=processors,
+    )
+
+
+def interpreted_trials(settings: Settings, trials: Sequence[TrialRecord]) -> tuple[TrialRecord, ...]:
+    """The trials with what they say of their program, whether its times were taken in slices or not. O(trials x metrics)."""
+    if not any(SLICES in t.metrics for t in trials):
+        return tuple(trials)
+    telling: dict[str, list[Timed]] = defaultdict(list)
+    for t in trials:
+        if t.status == "ok" and t.stage == ("pilot" if settings.blocks is None else "main"):
+            telling[t.workload].append((t.block, t.treatment, SLICES in t.metrics, t.metrics.get(PRIMARY_TIME, 0.0)))
+    leads = {workload: slices_lead(settings.interleave, timed) for workload, timed in telling.items()}
+    return tuple(
+        replace(t, metrics=interpreted(t.metrics, lead=leads.get(t.workload, False))) if t.stage != "warmup" else t
+        for t in trials
     )
 
 

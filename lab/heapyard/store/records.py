@@ -15,7 +15,7 @@ from ..model.record import Record
 from . import database, rows
 from .folders import LAST, experiment_folders, find_folder
 from .locks import is_locked
-from .observe import observations_of
+from .observe import interpreted_trials, observations_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
         header = rows.read_header(connection)
         experiment = rows.read_experiment(connection)
         rows.define_metrics(connection)
-        trials = rows.read_trials(connection)
+        trials = interpreted_trials(experiment.settings, rows.read_trials(connection))
         environment = rows.read_environment(connection)
         return Record(
             id=header["id"],

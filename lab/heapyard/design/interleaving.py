@@ -1,0 +1,85 @@
+"""How the trials of a block share the machine, and which blocks say what: whole trials of memory, slices of time.
+
+In slices (execute/slices.py) a slow change of the machine's speed falls on all trials of a block alike. But real time goes
+on while a program stands still: what an allocator gives back after so many milliseconds, it gives back sooner. So some
+blocks run whole trials, one after another; they tell memory, and beside it what the times are alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ..model.metrics import ALONE, SLICES, TIMES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WHOLE_EVERY = 4  # after the pilot: one block in so many runs whole trials
+
+Timed = tuple[int, str, bool, float]  # of a trial: block, treatment, whether it ran in slices, wall time
+
+
+def is_whole(number: int, pilot: int) -> bool:
+    """Does round `number` run whole trials where slices lead? The first half of the pilot's rounds do."""
+    if number < pilot:
+        return number < max(pilot // 2, 1)
+    return (number - pilot) % _WHOLE_EVERY == _WHOLE_EVERY - 1
+
+
+def rounds_for(sliced: int, pilot: int) -> int:
+    """Rounds after which so many of them ran in slices. O(rounds)."""
+    number = 0
+    while sliced > 0:
+        sliced -= not is_whole(number, pilot)
+        number += 1
+    return number
+
+
+def slices_lead(mode: str, pilot: Iterable[Timed]) -> bool:
+    """Are a program's times taken in slices? `pilot`: its trials of that stage that ended well.
+
+    In mode "auto": where they are the more precise for the machine's time. With the noise of a trial that is left within
+    blocks as variances v, and the mean wall time as cost, that is v_slices x cost_slices < v_whole x cost_whole. O(trials).
+    """
+    import numpy as np
+
+    rows = list(pilot)
+    if mode == "trials" or not any(sliced for _, _, sliced, _ in rows):
+        return False
+    if mode != "auto":
+        return True
+    blocks: dict[bool, dict[int, dict[str, float]]] = {False: defaultdict(dict), True: defaultdict(dict)}
+    for block, treatment, sliced, wall in rows:
+        if wall > 0:
+            blocks[sliced][block][treatment] = math.log(wall)
+    labels = sorted(max((row for kind in blocks.values() for row in kind.values()), key=len, default={}))
+    complete = ([row for row in blocks[kind].values() if row.keys() >= set(labels)] for kind in (False, True))
+    whole, sliced = (np.array([[row[label] for label in labels] for row in rows]) for rows in complete)
+    if min(len(whole), len(sliced), len(labels)) < 2:
+        return True
+    return math.log(_noise(sliced)) + sliced.mean() < math.log(_noise(whole)) + whole.mean()
+
+
+def _noise(logs: NDArray) -> float:
+    """Mean square of ln y = treatment + block + error."""
+    blocks, labels = logs.shape
+    centred = logs - logs.mean()
+    residuals = centred - centred.mean(axis=0) - centred.mean(axis=1, keepdims=True)
+    return float((residuals**2).sum()) / ((blocks - 1) * (labels - 1)) + 1e-12
+
+
+def interpreted(metrics: Mapping[str, float], *, lead: bool) -> dict[str, float]:
+    """What a trial says of a program whose times are taken in slices (`lead`) or from whole trials.
+
+    Where slices lead, a sliced trial tells times only, and those of a whole one get names of their own (ALONE). Where
+    whole trials lead, a sliced one says nothing.
+    """
+    sliced = SLICES in metrics
+    if not lead:
+        return {} if sliced else dict(metrics)
+    if sliced:
+        return {name: value for name, value in metrics.items() if name in TIMES or name == SLICES}
+    return {name + ALONE if name in TIMES else name: value for name, value in metrics.items()}
