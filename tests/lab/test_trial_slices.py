@@ -235,12 +235,13 @@ def test_guards_are_judged_over_the_block(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_cannot_be_sliced_is_said() -> None:
     treatments = [Treatment("glibc", GLIBC), Treatment("a", GLIBC)]
-    seen = {"wall": 1.0, "cpu": 1.0, "memory": 1e6, "machine": 1e9}
+    seen = {"times": [(1.0, 1.0)], "memory": 1e6, "machine": 1e9}
     plain = program("/bin/true")
     assert why_not(plain, treatments, **seen) == ""
     assert "client" in why_not(program("x", server=Server(("c",), ("s",))), treatments, **seen)
     assert "own time" in why_not(program("x", mutator=True), treatments, **seen)
     assert "collector" in why_not(plain, [*treatments, Treatment("t", GLIBC, {"tracer": "exact"})], **seen)
-    assert why_not(plain, treatments, **seen | {"cpu": 0.6}) == "it waits for 40% of its time"
+    assert why_not(plain, treatments, **seen | {"times": [(1.0, 0.6)]}) == "it waits for 40% of its time"
+    assert why_not(plain, treatments, **seen | {"times": [(2.0, 0.9), (1.0, 0.95)]}) == ""  # once it had to wait its turn
     assert why_not(plain, treatments, **seen | {"memory": 2.0**29, "machine": 1e9}) == "2 trials at once would hold 1 GiB"
-    assert "20 ms" in why_not(plain, treatments, **seen | {"wall": 0.001, "cpu": 0.001})
+    assert "20 ms" in why_not(plain, treatments, **seen | {"times": [(0.001, 0.001)]})

@@ -50,7 +50,7 @@ class _WithCommand(click.Command):
     type=click.Choice(get_args(Interleave)),
     help="Trials of a block one after another, or by turns in slices (default: whichever is more precise).",
 )
-@click.option("--slice", "slice_", type=click.FloatRange(0.5, 1000), metavar="MS", help="Length of a slice (default 5 ms).")
+@click.option("--slice", "slice_", type=click.FloatRange(0.5, 1000), metavar="MS", help="Length of a slice (default: 5 to 50 ms).")
 @click.option("--thp", metavar="LEVEL,...", help="Transparent huge pages: default, never, or both as a factor.")
 @click.option("--tracer", metavar="LEVEL,...", help="The heap profiler as a factor: off, sampled, exact, pages.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders (default: fresh, stored).")

@@ -17,15 +17,18 @@ from ..model.metrics import ALONE, SLICES, TIMES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_WHOLE_EVERY = 4  # after the pilot: one block in so many runs whole trials
+_WHOLE_EVERY = 6  # after the pilot: one block in so many runs whole trials
+
+SHORTEST, LONGEST = 0.005, 0.05  # seconds of a slice
+COLD_SHARE = 0.1  # of CPU time, that cold caches at the beginning of slices may add
 
 Timed = tuple[int, str, bool, float]  # of a trial: block, treatment, whether it ran in slices, wall time
 
 
 def is_whole(number: int, pilot: int) -> bool:
-    """Does round `number` run whole trials where slices lead? The first half of the pilot's rounds do."""
+    """Does round `number` run whole trials where slices lead? The first third of the pilot's rounds do, two at least."""
     if number < pilot:
-        return number < max(pilot // 2, 1)
+        return number < min(max(pilot // 3, 2), pilot - 1)
     return (number - pilot) % _WHOLE_EVERY == _WHOLE_EVERY - 1
 
 
@@ -36,6 +39,14 @@ def rounds_for(sliced: int, pilot: int) -> int:
         sliced -= not is_whole(number, pilot)
         number += 1
     return number
+
+
+def slice_length(cost: float) -> float:
+    """Seconds of a slice. `cost`: CPU time in slices of SHORTEST over CPU time alone.
+
+    What a slice begins with costs about the same however long it is, so the share that it adds falls with the length.
+    """
+    return min(LONGEST, max(SHORTEST, round(SHORTEST * (cost - 1) / COLD_SHARE, 3)))
 
 
 def slices_lead(mode: str, pilot: Iterable[Timed]) -> bool:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
-from ..design.interleaving import is_whole
+from ..design.interleaving import SHORTEST, is_whole, slice_length
 from ..model.errors import HeapyardError
 from ..model.experiment import Block, Experiment, Settings, Treatment, TrialOutcome
 from ..model.journal import (
@@ -236,7 +236,7 @@ class _Loop:
         begin = time.monotonic()
         outcomes = run_in_slices(
             [partial(self._launch, block, position) for position in positions],
-            seconds=self.settings.slice,
+            seconds=self.settings.slice or self._slice_length(block.workload),
             seed=self.settings.seed + block.index,
         )
         seconds = (time.monotonic() - begin) / len(positions)
@@ -274,8 +274,12 @@ class _Loop:
             self.settings.budget,
         )
 
+    def _slice_length(self, workload: str) -> float:
+        cost = self.tally.cost_of_slices(workload)
+        return SHORTEST if cost is None else slice_length(cost)
+
     def _shares(self, block: Block) -> bool:
-        """Does the block run in slices? The program's warm-up tells whether it can; then the pilot, whether it shall."""
+        """Does the block run in slices? The first trials of its program tell whether it can; then the pilot, whether it shall."""
         settings, workload = self.settings, block.workload
         if settings.interleave == "trials" or block.stage == WARM_UP:
             return False
@@ -285,17 +289,12 @@ class _Loop:
         if block.stage == MAIN and settings.blocks is None:
             return self.tally.slices_lead(workload)
         if workload not in self.in_slices:
-            wall, cpu, memory = (
-                self.tally.response(workload, self.settings.baseline, metric) or 0.0
-                for metric in (PRIMARY_TIME, "cpu", self.settings.memory_metric)
-            )
+            machine = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            whole = self.tally.whole_trials(workload)
+            memory = max((t.get(settings.memory_metric, 0.0) for t in whole), default=0.0)
+            times = [(t[PRIMARY_TIME], t["cpu"]) for t in whole if PRIMARY_TIME in t]
             why = why_not(
-                self.programs[workload],
-                list(self.treatments.values()),
-                wall=wall,
-                cpu=cpu,
-                memory=memory,
-                machine=float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
+                self.programs[workload], list(self.treatments.values()), times=times, memory=memory, machine=machine
             )
             self.in_slices[workload] = not why
             if why:

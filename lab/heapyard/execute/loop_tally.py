@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 from ..design.interleaving import interpreted, slices_lead
 from ..model.answers import wrong_answers
@@ -127,17 +127,35 @@ class Tally:
         seconds = self._seconds.get((workload, label)) or self._seconds.get((workload, self._baseline))
         return median(seconds) if seconds else 0.0
 
-    def response(self, workload: str, label: str, metric: str) -> float | None:
-        """The median so far, the warm-up included, of wall time, CPU time or a response that the verdict speaks of."""
-        pairs = (s for s in self._seen if (s.workload, s.treatment, s.status) == (workload, label, "ok"))
-        values = [s.responses[metric] for s in pairs if metric in s.responses]
-        return median(values) if values else None
+    def whole_trials(self, workload: str) -> list[Mapping[str, float]]:
+        """What the baseline's whole trials said so far, the warm-up and its control included: wall time, CPU time, and the
+        responses that the verdict speaks of."""
+        return [
+            s.responses
+            for s in self._seen
+            if s.workload == workload and s.treatment in self._reference and s.status == "ok" and SLICES not in s.responses
+        ]
 
     def slices_lead(self, workload: str) -> bool:
         """Are the workload's times taken in slices? See design.interleaving."""
         pilot = (s for s in self._seen if (s.workload, s.stage, s.status) == (workload, self._telling, "ok"))
         timed = ((s.block, s.treatment, SLICES in s.responses, s.responses.get(PRIMARY_TIME, 0.0)) for s in pilot)
         return slices_lead(self._experiment.settings.interleave, timed)
+
+    def cost_of_slices(self, workload: str) -> float | None:
+        """CPU time in the first block that ran in slices over that of whole trials, of the same treatments; None before."""
+        alone: dict[str, list[float]] = defaultdict(list)
+        sliced: dict[int, dict[str, float]] = defaultdict(dict)
+        for s in self._seen:
+            if s.workload == workload and s.status == "ok" and s.responses.get("cpu", 0) > 0:
+                if SLICES in s.responses:
+                    sliced[s.block][s.treatment] = math.log(s.responses["cpu"])
+                elif not sliced and s.stage != WARM_UP:
+                    alone[s.treatment].append(math.log(s.responses["cpu"]))
+        if not sliced:
+            return None
+        ratios = [cpu - mean(alone[label]) for label, cpu in sliced[min(sliced)].items() if label in alone]
+        return math.exp(mean(ratios)) if ratios else None
 
     def expected(self, block: Block, dropped: Iterable[Pair] = ()) -> float:
         """Seconds the block will take without the dropped treatments."""

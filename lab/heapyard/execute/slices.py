@@ -29,11 +29,17 @@ LEAST_SECONDS = 0.02  # of a program: few slices are no sample of anything
 
 
 def why_not(
-    program: Program, treatments: Sequence[Treatment], *, wall: float, cpu: float, memory: float, machine: float
+    program: Program,
+    treatments: Sequence[Treatment],
+    *,
+    times: Sequence[tuple[float, float]],
+    memory: float,
+    machine: float,
 ) -> str:
     """Why trials of the program run one after another; "" where they may share the machine in slices.
 
-    `wall`, `cpu` (seconds) and `memory` (bytes) are of its warm-up; `machine`: bytes of memory that there are.
+    `times`: wall and CPU seconds of its whole trials so far. What else runs on the machine delays some of them, so the
+    busiest one tells. `memory`: bytes that a trial holds; `machine`: that there are.
     """
     if program.server:
         return "it is a server with a client"
@@ -41,10 +47,12 @@ def why_not(
         return "it measures its own time"
     if any(t.levels.get("tracer", "off") != "off" for t in treatments):
         return "the tracer's collector runs beside it"
+    wall = max((wall for wall, _ in times), default=0.0)
     if wall < LEAST_SECONDS:
         return f"it ends within {1000 * LEAST_SECONDS:.0f} ms"
-    if cpu < LEAST_BUSY * wall:
-        return f"it waits for {1 - cpu / wall:.0%} of its time"
+    busy = max(cpu / wall for wall, cpu in times)
+    if busy < LEAST_BUSY:
+        return f"it waits for {1 - busy:.0%} of its time"
     if memory * len(treatments) > MOST_MEMORY * machine:
         return f"{len(treatments)} trials at once would hold {format_bytes(memory * len(treatments))}"
     return ""

@@ -47,10 +47,10 @@ class Settings:
     redo_limit: float = 0.2  # share of blocks that may be repeated because a guard tripped
     time_metric: str = PRIMARY_TIME  # the two responses that the verdict and the Pareto front speak of
     memory_metric: str = PRIMARY_MEMORY
-    # How the trials of a block share the machine: one after another, or by turns in slices of `slice` seconds where a
-    # program can be sliced; "auto": where that is the more precise too (design/interleaving.py).
+    # How the trials of a block share the machine: one after another, or by turns in slices where a program can be sliced;
+    # "auto": where that is the more precise too (design/interleaving.py). A slice has `slice` seconds; 0: as caches ask for.
     interleave: Interleave = "trials"
-    slice: float = 0.005
+    slice: float = 0.0
     control_groups: bool = False  # each trial has a control group for itself, whose account of memory is read too
 
 

@@ -14,7 +14,7 @@ from ..model.observations import Observations
 from .contrasts import PAIRED
 from .robust import hodges_lehmann
 from .scale import margin_of, scale_for
-from .slices_apart import cost_of_slices, ratios_apart
+from .slices_apart import cost_of_slices, ratios_apart, slice_lengths
 from .tables import Table, excluded
 
 SHOWN = 3  # of what control groups see otherwise, the furthest first
@@ -69,9 +69,10 @@ def _slices(tables: Sequence[Table], observations: Observations) -> Iterator[str
         return
     whole = [w for w in observations.workloads if w not in cost]
     but = f" but {_list(whole)}" if whole else ""
+    lengths = slice_lengths(observations)
     yield (
-        f"Times of every program{but} come from trials that ran by turns, in slices of {1000 * settings.slice:g} ms; memory "
-        "comes from whole trials."
+        f"Times of every program{but} come from trials that ran by turns, in slices of {lengths}; memory comes from whole "
+        "trials."
     )
     if dear := [f"{w} {ratio - 1:+.0%}" for w, ratio in cost.items() if ratio > 1 + COLD]:
         yield f"Slices begin with cold caches: CPU time under {baseline} beside that of whole trials is {_list(dear)}."

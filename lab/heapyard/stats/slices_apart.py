@@ -6,13 +6,16 @@ In an experiment with slices some blocks run whole trials (design/interleaving.p
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
 from ..model.experiment import Settings
-from ..model.metrics import ALONE
+from ..model.metrics import ALONE, SLICES
+from ..model.observations import Observations
 from .contrasts import exp_capped
 from .quantiles import t_quantile
 from .tables import Table
@@ -34,6 +37,17 @@ def cost_of_slices(tables: Sequence[Table], baseline: str) -> dict[str, float]:
     """By workload: the baseline's CPU time in slices over that of its whole trials, of geometric means."""
     sliced, alone = (_by_workload(tables, metric) for metric in ("cpu", "cpu" + ALONE))
     return {w: math.exp(_mean(sliced[w], baseline) - _mean(alone[w], baseline)) for w in sliced if w in alone}
+
+
+def slice_lengths(observations: Observations) -> str:
+    """The shortest and longest of the programs' usual slices in words: "5 ms", "5 to 30 ms". O(rows)."""
+    walls = {r.trial: r.value for r in observations.rows if r.metric == "wall"}
+    found: dict[str, list[float]] = defaultdict(list)
+    for row in observations.rows:
+        if row.metric == SLICES and row.trial in walls:
+            found[row.workload].append(1000 * walls[row.trial] / row.value)
+    usual = sorted(round(median(lengths)) for lengths in found.values())
+    return f"{usual[0]} ms" if usual[0] == usual[-1] else f"{usual[0]} to {usual[-1]} ms"
 
 
 def ratios_apart(tables: Sequence[Table], baseline: str, settings: Settings) -> list[Apart]:
