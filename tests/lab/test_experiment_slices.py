@@ -84,7 +84,7 @@ def test_a_noisy_machine_runs_slices(tmp_path: Path) -> None:
     analysis = analyse(record.observations)
     cells = {(c.workload, c.metric): c for c in analysis.cells}
     swift = cells["one", "wall"].comparisons[0]
-    assert swift.treatment == "swift" and swift.interval.ratio == pytest.approx(0.9, abs=0.03) and swift.verdict == "faster"
+    assert swift.treatment == "swift" and swift.interval.ratio == pytest.approx(0.9, abs=0.03) and swift.verdict == "better"
     slim = next(c for c in cells["one", "peak_rss"].comparisons if c.treatment == "slim")
     assert slim.interval.ratio == pytest.approx(0.7, abs=0.01)  # whole trials alone tell memory
     assert cells["one", "peak_rss"].summaries[0].mean == pytest.approx(1e7, rel=0.01)
