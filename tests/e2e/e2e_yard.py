@@ -146,8 +146,10 @@ def counted(record: Record, treatment: str) -> list[TrialRecord]:
 
 
 def values(record: Record, treatment: str, metric: str) -> list[float]:
-    """Of the counted trials, in the order of their blocks."""
-    return [t.metrics[metric] for t in sorted(counted(record, treatment), key=lambda t: t.block)]
+    """Of the counted trials, in the order of their blocks; with slices, of those that tell the metric."""
+    sliced = any("slices" in t.metrics for t in record.trials)
+    those = sorted(counted(record, treatment), key=lambda t: t.block)
+    return [t.metrics[metric] for t in those if metric in t.metrics or not sliced]
 
 
 def ratio_interval(record: Record, treatment: str, metric: str, *, confidence: float = 0.999) -> tuple[float, float]:

@@ -102,6 +102,25 @@ def test_kill_9_at_any_time_loses_at_most_the_trial_in_flight(yard, seed):
     assert again.returncode != 0 or "finished" in again.stdout + again.stderr
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_9_in_slices_loses_at_most_the_block_in_flight(yard, seed):
+    chance = random.Random(seed)
+    process = yard.start(*yard.comparison(program("mallocs"), 6000, blocks=BLOCKS, options=["--interleave", "slices"]))
+    wait_until(lambda: any("slices" in t.metrics for t in yard.trials()))
+    time.sleep(chance.uniform(0, 0.3))
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until(lambda: running("mallocs") == [] and running("slices") == [])  # nothing goes on, or stands still for ever
+    kept = {t.id for t in yard.trials()}
+    lost = [t for t in yard.record().trials if t.status not in ("ok", "planned")]
+    assert len({t.block for t in lost}) <= 1 and len(lost) <= TREATMENTS
+
+    resumed = yard.run("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    complete(yard)
+    assert kept <= {t.id for t in yard.record().trials if t.counted or t.stage == "warmup"} | {t.id for t in lost}
+
+
 def test_a_reader_that_leaves_does_not_harm(yard):
     """`heapyard compare | head -1`, with the pipe closed before the answer comes."""
     process = begin(yard, blocks=2)

@@ -6,9 +6,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from e2e_yard import control, program, ratio_interval, shim, values
 
 from heapyard.stats.analyse import analyse
+from scipy.special import stdtrit
 
 HEADER = Path(__file__).resolve().parents[1] / "native" / "work.h"
 MIB = 96
@@ -19,22 +21,25 @@ def added_share() -> float:
     return 1 / int(re.search(r"SLOW_UNITS = UNITS_PER_PAIR / (\d+)", HEADER.read_text())[1])
 
 
-def test_five_percent_more_time(yard):
+@pytest.mark.parametrize("interleave", ["trials", "slices"])
+def test_five_percent_more_time(yard, interleave: str):
     """The truth is a ratio of counts of equal work; the interval is of 99.9 %: chance fails this once in 1000."""
     truth = 1 + added_share()
-    result = yard.compare(program("mallocs"), 5000, own={"slow": shim("slow")}, blocks=16)
+    options = ["--interleave", interleave]
+    result = yard.compare(program("mallocs"), 5000, own={"slow": shim("slow")}, blocks=16, options=options)
     assert result.returncode == 0, result.stderr
     record = yard.record()
+    assert any("slices" in t.metrics for t in record.trials) == (interleave == "slices")
     for metric in ("wall", "cpu"):
         low, high = ratio_interval(record, "slow", metric)
         assert low <= truth <= high
         low, high = ratio_interval(record, control(record), metric)
         assert low <= 1 <= high
-    # The product's own interval, widened to 99.9 % in the ratio of the two quantiles on 15 degrees of freedom.
-    comparison = next(
-        c for c in analyse(record.observations).cell("mallocs", "cpu").comparisons if c.treatment == "slow"
-    )
-    slack = (comparison.interval.high - comparison.interval.low) * (4.073 / 2.131 - 1) / 2
+    # The product's own interval, widened to 99.9 % in the ratio of the two quantiles.
+    cell = analyse(record.observations).cell("mallocs", "cpu")
+    comparison = next(c for c in cell.comparisons if c.treatment == "slow")
+    wider = stdtrit(cell.blocks - 1, 0.9995) / stdtrit(cell.blocks - 1, 0.975)
+    slack = (comparison.interval.high - comparison.interval.low) * (wider - 1) / 2
     assert comparison.interval.low - slack <= truth <= comparison.interval.high + slack
 
 

@@ -23,7 +23,8 @@ from ..model.units import format_bytes
 from .guards import judge, read_guards
 from .launcher import Running
 
-LEAST_BUSY = 0.9  # of a program's wall time; below, it waits for something that does not wait for it
+MOST_IDLE = 0.1  # of a program's wall time; beyond, it waits for something that does not wait for it
+BEGINNING = 0.004  # seconds that beginning and ending may take beside that
 MOST_MEMORY = 0.5  # of the machine's, for all trials of a block together
 LEAST_SECONDS = 0.02  # of a program: few slices are no sample of anything
 
@@ -50,9 +51,8 @@ def why_not(
     wall = max((wall for wall, _ in times), default=0.0)
     if wall < LEAST_SECONDS:
         return f"it ends within {1000 * LEAST_SECONDS:.0f} ms"
-    busy = max(cpu / wall for wall, cpu in times)
-    if busy < LEAST_BUSY:
-        return f"it waits for {1 - busy:.0%} of its time"
+    if all(wall - cpu > MOST_IDLE * wall + BEGINNING for wall, cpu in times):
+        return f"it waits for {min(1 - cpu / wall for wall, cpu in times):.0%} of its time"
     if memory * len(treatments) > MOST_MEMORY * machine:
         return f"{len(treatments)} trials at once would hold {format_bytes(memory * len(treatments))}"
     return ""
