@@ -20,7 +20,8 @@
 
 namespace heapyard {
 
-// Pages: static map(bytes) and decommit(memory, bytes), as os::map; a test puts a source there that fails on request.
+// Pages: static map(bytes), unmap and decommit(memory, bytes), as os::map; a test puts a source there that fails on
+// request.
 template <class Pages, class Growth = SmallSteps<Pages>>
 class BestFitTree {
  public:
@@ -91,6 +92,34 @@ class BestFitTree {
     }
   }
 
+  // Gives the address space of the whole pages inside every free block back too; whether there was any. O(N log N),
+  // but O(1) when nothing was freed since.
+  bool shrink() {
+    const os::Locked locked(lock_);
+    if (free_ == shrunk_) return false;
+    const std::size_t before = mapped_;
+    for (Block *block = by_address_.empty() ? nil() : by_address_.last(0), *next; block != nil(); block = next) {
+      next = by_address_.neighbour(block, 1);
+      const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + block->size;
+      // What stays before and behind is a free block, or nothing.
+      std::uintptr_t from = os::round_up(start, os::page_bytes()), to = end & ~(os::page_bytes() - 1);
+      if (from != start && from - start < kLeast) from += os::page_bytes();
+      if (to != end && end - to < kLeast) to -= os::page_bytes();
+      if (from >= to) continue;
+      forget_size(block);
+      by_address_.erase(block);
+      free_ -= end - start;
+      if (from != start) release(block, from - start);
+      if (to != end) release(reinterpret_cast<Block*>(to), end - to);
+      if (Pages::unmap(reinterpret_cast<void*>(from), to - from))
+        mapped_ -= to - from;
+      else
+        release(reinterpret_cast<Block*>(from), to - from);
+    }
+    shrunk_ = free_;
+    return mapped_ != before;
+  }
+
   HeapUsage usage() {
     const os::Locked locked(lock_);
     return {mapped_, free_};
@@ -100,7 +129,8 @@ class BestFitTree {
   void fork_parent() { lock_.unlock(); }
   void fork_child() { lock_.reset(); }
 
-  // For tests: whether every INVARIANT holds, with the number of free blocks. O(N log N).
+  // For tests: whether every INVARIANT holds, with the number of free blocks. O(N log N). Defined beside them
+  // (tests/native/heap/consistent_tree.hpp).
   bool consistent(std::size_t* blocks) const;
 
  private:
@@ -259,34 +289,8 @@ class BestFitTree {
   core::RedBlackTree<Block, &Block::by_size> by_size_{&nil_};
   std::size_t mapped_ = 0;
   std::size_t free_ = 0;  // INVARIANT: the sum of the sizes of all free blocks
+  std::size_t shrunk_ = 0;  // free_ when address space was last given back
   os::Lock lock_;
 };
-
-template <class Pages, class Growth>
-bool BestFitTree<Pages, Growth>::consistent(std::size_t* blocks) const {
-  std::size_t count = 0, bytes = 0, listed = 0;
-  if (!by_address_.empty()) {
-    const Block* before = nullptr;
-    for (Block* block = by_address_.last(0); block != nil(); block = by_address_.neighbour(block, 1)) {
-      if (block->size < kLeast || block->size % kAlignment != 0) return false;
-      if (before != nullptr && reinterpret_cast<const char*>(before) + before->size >= reinterpret_cast<char*>(block))
-        return false;
-      before = block;
-      ++count;
-      bytes += block->size;
-    }
-    std::size_t last = 0;
-    for (Block* head = by_size_.last(0); head != nil(); head = by_size_.neighbour(head, 1)) {
-      if (head->size <= last || head->prev != nullptr) return false;
-      last = head->size;
-      for (Block* block = head; block != nullptr; block = block->next) {
-        if (block->size != last || (block->next != nullptr && block->next->prev != block)) return false;
-        ++listed;
-      }
-    }
-  }
-  *blocks = count;
-  return listed == count && bytes == free_ && bytes <= mapped_;
-}
 
 }  // namespace heapyard

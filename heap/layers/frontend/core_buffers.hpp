@@ -60,7 +60,6 @@ class CoreBuffers {
   }
 
   void* refill(const Visit& visit, unsigned c) {
-    if (visit.thread == nullptr) return Buffer::one_block(pool_, c);
     Guarded& guarded = *visit.thread->guarded;
     const os::Locked locked(guarded.lock);
     void* block = guarded.buffer.allocate(c);  // another thread may have refilled it

@@ -10,6 +10,7 @@
 #include "heap/core/tagged_stack.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/sampling.hpp"
+#include "heap/layers/frontend/thread_places.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard {
@@ -45,18 +46,17 @@ class ThreadBuffers {
     return visit.thread == nullptr ? Sampled::due_alone(counted) : visit.thread->due(c, counted);
   }
 
-  // The slow halves. `visit` must not be `again`.
-  void* refill(const Visit& visit, unsigned c) {
-    return visit.thread == nullptr ? Buffer::one_block(pool_, c) : visit.thread->refill(pool_, c);
-  }
+  // The slow halves. `visit` must not be `again`; refill() is for a thread with a buffer.
+  void* refill(const Visit& visit, unsigned c) { return visit.thread->refill(pool_, c); }
   void release(const Visit& visit, Span* span, void* block) { Buffer::release(pool_, visit.thread, span, block); }
 
-  // The buffer of a thread that comes for the first time; null when memory is out.
+  // The buffer of a thread that comes for the first time; null when memory is out, or there are very many.
   Thread* start() {
+    if (!places_.take()) return nullptr;
     Thread* thread = unused_.pop();
     if (thread == nullptr) {
       void* memory = Pages::map(sizeof(Thread));
-      if (memory == nullptr) return nullptr;
+      if (memory == nullptr) return places_.leave(), nullptr;
       thread = static_cast<Thread*>(memory);  // zeroed: unlocked locks, empty lists
       const os::Locked locked(making_);
       thread->before = made_;
@@ -69,6 +69,7 @@ class ThreadBuffers {
   void stop(Thread* thread) {
     thread->close(pool_);
     unused_.push(thread);
+    places_.leave();
   }
 
   void fork_prepare() {
@@ -89,6 +90,7 @@ class ThreadBuffers {
 
  private:
   Pool& pool_;
+  ThreadPlaces places_;
   core::TaggedStack<Thread> unused_;
   std::atomic<unsigned> next_{0};
   os::Lock making_;

@@ -47,7 +47,9 @@ struct alignas(64) ListSpanOf {
   Block* local;
   Atomic<std::uint32_t> local_count;         // of `local` and `uncut`, kept while the span is not hot; others read it
   std::uint32_t uncut;                       // blocks
+  std::uint32_t there;                       // bytes that are mapped: the pool's, as is `before`
   alignas(64) Atomic<std::uint64_t> remote;  // core::Tagged: top, and the length as its tag
+  ListSpanOf* before;
 
   unsigned in_class() const { return size_class.load(std::memory_order_relaxed); }
   char* blocks() { return reinterpret_cast<char*>(this) + kHeader; }

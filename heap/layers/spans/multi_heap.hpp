@@ -21,6 +21,7 @@ template <class Heap, class Ranges, unsigned Most>
 class MultiHeap {
  public:
   static constexpr unsigned kClasses = Heap::kClasses;
+  static constexpr unsigned kHeaps = Most;
 
   constexpr explicit MultiHeap(Ranges& ranges) : ranges_(ranges) {}
 

@@ -62,9 +62,16 @@ class SlabHeap {
     settle(slab, thread);
   }
 
-  void trim() {
-    small_.trim();
-    big_.trim();
+  void trim(bool all) {
+    small_.trim(all);
+    big_.trim(all);
+  }
+
+  // Calls work(slab) for every page that was ever a slab. O(slabs).
+  template <class Work>
+  void for_each_slab(Work work) const {
+    small_.for_each(work);
+    big_.for_each(work);
   }
 
   void fork_prepare() {

@@ -36,19 +36,17 @@ struct SlabMap {
   static void* align(void* block, std::size_t) { return block; }
 
   // Objects that a front end holds count as in use. O(slabs).
-  template <class Spans>
-  static HeapUsage usage(const Spans& spans) {
+  template <class Slabs>
+  static HeapUsage usage(const Slabs& slabs) {
     HeapUsage sum{};
-    for (std::size_t at = 0, step; at < spans.cut(); at += step) {
-      const auto* slab = reinterpret_cast<Span*>(spans.start() + at);
-      const std::size_t group = at & ~(core::slab::kBigPage - 1);
-      step = reinterpret_cast<Span*>(spans.start() + group)->big_page ? core::slab::kBigPage : core::slab::kSmallPage;
+    slabs.for_each_slab([&](const Span* slab) {
       const std::uint64_t state = slab->sample();
-      if (state == 0) continue;  // never used
+      if (state == 0) return;  // never used
+      const core::SlabShape& shape = slab->shape();
       const std::uint32_t free = Span::count_in(state);
-      sum.mapped += step;
-      sum.free += free == slab->shape().objects ? step : std::size_t{free} * slab->shape().bytes;
-    }
+      sum.mapped += shape.span;
+      sum.free += free == shape.objects ? shape.span : std::size_t{free} * shape.bytes;
+    });
     return sum;
   }
 

@@ -50,11 +50,11 @@ struct VirtualSpanMap {
     return reinterpret_cast<void*>(os::round_up(reinterpret_cast<std::uintptr_t>(block), alignment));
   }
 
-  // Of real spans; blocks on the lists of hot ones count as in use. O(virtual spans).
-  static HeapUsage usage(const Spans& spans) {
+  // Of real spans; blocks on the lists of hot ones count as in use. O(spans).
+  template <class Pool>
+  static HeapUsage usage(const Pool& pool) {
     HeapUsage sum{};
-    for (std::size_t at = 0; at < spans.cut(); at += Classes::kVirtualSpan) {
-      auto* span = reinterpret_cast<Span*>(Spans::begin_of(spans.start() + at));
+    pool.for_each([&](const Span* span) {
       const auto& shape = Classes::kShapes[span->in_class()];
       const std::uint32_t state = span->sample();
       sum.mapped += shape.span;
@@ -63,7 +63,7 @@ struct VirtualSpanMap {
       } else {
         sum.free += std::size_t{state & Span::kHot ? span->remote_count() : span->free_blocks()} * shape.bytes;
       }
-    }
+    });
     return sum;
   }
 

@@ -20,6 +20,7 @@
 #include "heap/allocators/bfm.hpp"
 #include "heap/allocators/elfmalloc.hpp"
 #include "heap/allocators/scalloc.hpp"
+#include "consistent_tree.hpp"
 #include "test_pages.hpp"
 #include "test_samples.hpp"
 
@@ -55,10 +56,9 @@ struct MixedChoices : examples::FourthChoices {
   static constexpr unsigned kBackends = 2;
 };
 struct Mixed : ScallocParts<Scarce<MixedChoices>> {
-  struct Large : BestFitTree<ScarcePages, HugeSteps<ScarcePages>> {
-    static constexpr bool kZeroed = false;
-  };
+  using Large = BestFitTree<Outside, HugeSteps<Outside>>;
   static inline constinit Large large;
+  static inline constinit TightOver<Large> tight{large};
 };
 
 // Whether blocks have one size each, so that none can be resized in place.
@@ -109,7 +109,7 @@ class Composition : public testing::Test {
     if (Heap::kSampled) test::listen();
   }
   void TearDown() override {
-    ScarcePages::left = SIZE_MAX;
+    ScarcePages::left = ScarcePages::most = SIZE_MAX;
     test::listen_no_more();
   }
 
@@ -261,6 +261,46 @@ TYPED_TEST(Composition, MemoryRunsOutAndComesBackWithNothingLost) {
       Heap::free(again);
     }
   });
+  this->check();
+}
+
+TYPED_TEST(Composition, WhereSpansMayNotGrowBlocksArePackedTightAndStayWhatTheyAre) {
+  using Heap = HeapOf<TypeParam>;
+  std::mt19937 random(17);
+  std::vector<std::pair<unsigned char*, std::size_t>> blocks;
+  this->in_thread([&] {
+    for (int step = 0; step < 60'000; ++step) {
+      if (step % 10'000 == 0) ScarcePages::most = step / 10'000 % 2 == 0 ? 1 << 20 : SIZE_MAX;
+      if (blocks.size() > 3000) {
+        std::swap(blocks[random() % blocks.size()], blocks.back());
+        auto [block, bytes] = blocks.back();
+        ASSERT_TRUE(filled(block, bytes));
+        blocks.pop_back();
+        const std::size_t other = random() % 3000;
+        if (step % 5 == 0 && Heap::resize(block, other)) {
+          ASSERT_GE(Heap::usable(block), other);
+          ASSERT_TRUE(filled(block, other < bytes ? other : bytes));
+        }
+        Heap::free(block);
+      }
+      const std::size_t bytes = 1 + random() % (random() % 30 == 0 ? 200'000 : 700);
+      const std::size_t alignment = std::size_t{1} << random() % 13;
+      auto* block = static_cast<unsigned char*>(step % 3 == 0   ? Heap::allocate_aligned(bytes, alignment)
+                                                : step % 3 == 1 ? Heap::allocate_zeroed(bytes)
+                                                                : Heap::allocate(bytes));
+      ASSERT_NE(block, nullptr);
+      if (step % 3 == 0) ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0u);
+      if (step % 3 == 1) ASSERT_TRUE(block[0] == 0 && filled(block, bytes));
+      ASSERT_GE(Heap::usable(block), bytes);
+      fill(block, bytes, static_cast<unsigned char>(step));
+      blocks.emplace_back(block, bytes);
+    }
+  });
+  ScarcePages::most = SIZE_MAX;
+  for (auto [block, bytes] : blocks) {
+    ASSERT_TRUE(filled(block, bytes));
+    Heap::free(block);
+  }
   this->check();
 }
 
@@ -455,7 +495,8 @@ TEST(Elfmalloc, AForkHoldsThePagesLockToo) {
   std::atomic<bool> got{false};
   Elf::front.fork_prepare();
   std::thread other([&] {
-    Elf::small_groups.allocate();
+    std::size_t there;
+    Elf::small_groups.allocate(core::slab::kSmallPage, there);
     got = true;
   });
   usleep(20'000);  // too short a wait could only hide a fault

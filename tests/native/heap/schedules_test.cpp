@@ -136,14 +136,16 @@ struct PoolOf {
   struct Span {
     using Concurrency = Explored<Fault>;
     typename Concurrency::template Atomic<Span*> link{nullptr};
+    Span* before = nullptr;
+    std::uint32_t there = 64;
     unsigned size_class = 0;
     int held = 0;
     unsigned in_class() const { return size_class; }
   };
   struct NoMoreSpans {
-    void* allocate() { return nullptr; }
-    bool commit(void*, std::size_t) { return true; }
-    void give_back(void*, std::size_t) {}
+    void* allocate(std::size_t, std::size_t&) { return nullptr; }
+    bool extend(void*, std::size_t, std::size_t&) { return false; }
+    void give_back(void*, std::size_t&, bool) {}
   };
   static Explorer::Scenario scenario() {
     return [](Explorer::Bodies& bodies) {
