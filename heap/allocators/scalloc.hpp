@@ -116,6 +116,15 @@ struct ScallocSpansOf : ScallocDefaults {
   using Classes = core::ScallocClasses<Bytes, Whole>;
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
+// What virtual spans cost in page tables, and the idea without that: of spans of 64 KiB 32 share a page table. Blocks
+// above half a span come from BFM's tree, for a mapping each would be many.
+struct ScallocOfSmallSpans : ScallocSpansOf<std::size_t{64} << 10> {};
+struct ScallocSharedTablesParts : ScallocParts<ScallocOfSmallSpans> {
+  using Large = ObservedRanges<BestFitTree<Outside, HugeSteps<Outside>>>;
+  static inline constinit Large large;
+  static inline constinit TightOver<Large> tight{large};
+};
+using ScallocSharedTables = MaskHeap<ScallocSharedTablesParts>;
 // Not of the literature: for the tracer.
 struct ScallocWithSamples : ScallocDefaults {
   using Sampling = heapyard::Sampled;

@@ -72,7 +72,8 @@ inline std::size_t address_limit() {
 // Whether the system charges for memory when it is mapped, not when it is touched (vm.overcommit_memory = 2).
 inline bool charges_for_untouched() {
   const KeepErrno keep;
-  const int file = static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC));
+  constexpr char kFile[] = "/proc/sys/vm/overcommit_memory";
+  const int file = static_cast<int>(syscall(SYS_openat, AT_FDCWD, kFile, O_RDONLY | O_CLOEXEC));
   if (file < 0) return false;
   char mode = 0;
   const bool strict = syscall(SYS_read, file, &mode, 1) == 1 && mode == '2';

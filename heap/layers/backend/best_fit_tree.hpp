@@ -28,6 +28,7 @@ class BestFitTree {
   static constexpr std::size_t kPrefix = 2 * sizeof(std::size_t);
   static constexpr std::size_t kLeast = 64 * sizeof(void*);  // paper: smaller blocks are the buckets'
   static constexpr std::size_t kAlignment = 16;
+  static constexpr std::size_t kWorth = 32;
 
   constexpr BestFitTree() = default;
 
@@ -92,11 +93,12 @@ class BestFitTree {
     }
   }
 
-  // Gives the address space of the whole pages inside every free block back too; whether there was any. O(N log N),
-  // but O(1) when nothing was freed since.
+  // Gives the address space of the whole pages inside every free block back too; whether there was any. O(N log N), but
+  // O(1) until a part in kWorth of what is mapped was freed since: a full heap does not look for each block again.
   bool shrink() {
     const os::Locked locked(lock_);
-    if (free_ == shrunk_) return false;
+    if (free_ < shrunk_) shrunk_ = free_;
+    if (free_ == shrunk_ || free_ - shrunk_ < mapped_ / kWorth) return false;
     const std::size_t before = mapped_;
     for (Block *block = by_address_.empty() ? nil() : by_address_.last(0), *next; block != nil(); block = next) {
       next = by_address_.neighbour(block, 1);
@@ -289,7 +291,7 @@ class BestFitTree {
   core::RedBlackTree<Block, &Block::by_size> by_size_{&nil_};
   std::size_t mapped_ = 0;
   std::size_t free_ = 0;  // INVARIANT: the sum of the sizes of all free blocks
-  std::size_t shrunk_ = 0;  // free_ when address space was last given back
+  std::size_t shrunk_ = 0;  // the least free_ since address space was last given back
   os::Lock lock_;
 };
 

@@ -57,12 +57,15 @@ class SpanPool {
 
   void put(Span* span, unsigned thread) {
     os::page_returned(span);
+    if (!came_.load(std::memory_order_relaxed)) came_.store(true, std::memory_order_relaxed);
     if (OnEmpty::kGivesBack && span->in_class() > Classes::kFine) give_back(span, false);
     push(span, thread);
   }
 
-  // Gives back all but the first page of each span that is here now; their address space too, if `all`.
+  // Gives back all but the first page of each span that is here now; their address space too, if `all`: O(1) then when
+  // none came since.
   void trim(bool all) {
+    if (all && !came_.exchange(false, std::memory_order_relaxed)) return;
     for (unsigned slot = 0; slot < kSlots; ++slot) {
       for (unsigned i = 0; i < backends(); ++i) {
         core::TaggedStack<Span, typename Span::Concurrency> kept;
@@ -137,6 +140,7 @@ class SpanPool {
 
   Spans& spans_;
   std::atomic<Span*> made_{nullptr};  // the newest; each leads to the one before it
+  std::atomic<bool> came_{false};     // a span, since all address space was given back
   std::atomic<unsigned> backends_{0};
   Stack stacks_[kSlots][Backends];
 };

@@ -29,7 +29,9 @@ class SpareRanges {
     return range != nullptr ? range : tree_.allocate_aligned(bytes, alignment);
   }
   void free(void* range) { Mapping::owns(range) ? lone_.free(range) : tree_.free(range); }
-  std::size_t usable(const void* range) const { return Mapping::owns(range) ? lone_.usable(range) : tree_.usable(range); }
+  std::size_t usable(const void* range) const {
+    return Mapping::owns(range) ? lone_.usable(range) : tree_.usable(range);
+  }
   bool resize(void* range, std::size_t bytes) { return !Mapping::owns(range) && tree_.resize(range, bytes); }
   void trim() { tree_.trim(); }
   bool shrink() { return tree_.shrink(); }

@@ -122,8 +122,8 @@ class VirtualSpans {
   void fork_child() {}
 
  private:
-  static constexpr unsigned kTries = 8;    // places that mappings of the program's may lie at, one after the other
-  static constexpr unsigned kDenied = 64;  // requests that a limit refuses before it is looked at again
+  static constexpr unsigned kTries = 8;     // places that mappings of the program's may lie at, one after the other
+  static constexpr unsigned kDenied = 256;  // requests that go without a look after one was refused
 
   static std::uintptr_t page_of(std::uintptr_t at) { return at & ~(os::page_bytes() - 1); }
   static std::uintptr_t page_end(std::uintptr_t at) { return os::round_up(at, os::page_bytes()); }
@@ -135,6 +135,7 @@ class VirtualSpans {
                               : Pages::place_in_held(at, end - from, false) ? os::Placed::done
                                                                             : os::Placed::refused;
     if (placed == os::Placed::done) mapped_.fetch_add(end - from, std::memory_order_relaxed);
+    if (placed == os::Placed::refused) denied_.store(kDenied, std::memory_order_relaxed);
     return placed;
   }
 

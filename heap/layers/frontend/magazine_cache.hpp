@@ -218,7 +218,9 @@ class MagazineCache {
   }
   // Behind a thread lie its first magazines, by class.
   static constexpr std::size_t kMagazines = Classes::kClasses * kFirst * sizeof(void*);
-  static void** first_magazine(Thread& thread, unsigned c) { return reinterpret_cast<void**>(&thread + 1) + c * kFirst; }
+  static void** first_magazine(Thread& thread, unsigned c) {
+    return reinterpret_cast<void**>(&thread + 1) + c * kFirst;
+  }
 
   static std::size_t bytes_of(const Thread& thread, unsigned c) {
     return static_cast<std::size_t>(thread.limit[c] - thread.floor[c]) * sizeof(void*);

@@ -43,6 +43,12 @@ using PerCore = ScallocParts<Scarce<ScallocPerCore>>;
 using Stacks = ScallocParts<Scarce<ScallocWithStacks>>;
 using Lazy = ScallocParts<Scarce<ScallocLazy>>;
 using SmallSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{256} << 10>>>;
+struct SharedTablesChoices : Scarce<ScallocSpansOf<std::size_t{64} << 10>> {};
+struct SharedTables : ScallocParts<SharedTablesChoices> {
+  using Large = BestFitTree<Outside, HugeSteps<Outside>>;
+  static inline constinit Large large;
+  static inline constinit TightOver<Large> tight{large};
+};
 using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true>>>;
 using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
@@ -122,7 +128,8 @@ class Composition : public testing::Test {
   }
 };
 using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
-                                    Elf, ElfOwn, Mixed, Stacks, BfmCounting, SpansCounting, ElfCounting>;
+                                    Elf, ElfOwn, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting,
+                                    ElfCounting>;
 // As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>

@@ -1,5 +1,6 @@
-// Locks all its memory, present and future, with MIB mebibytes in blocks of 16 to 1,000 bytes: half of them before, half
-// after. Tells what is locked, in KiB; 1: the system refused.
+// Locks all its memory, present and future, with MIB mebibytes in blocks of 16 to 1,000 bytes: half of them before,
+// half after. Tells what is locked, in KiB; 1: the system refused. With a second word it crashes instead.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,13 @@ static void fill(size_t bytes) {
 }
 
 int main(int count, char** words) {
-  if (count != 2) return 2;
+  if (count < 2) return 2;
   const size_t bytes = (size_t)atoi(words[1]) << 19;
   fill(bytes);
+  if (count > 2) {
+    fill(bytes);
+    raise(SIGSEGV);
+  }
   if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return 1;
   fill(bytes);
   char line[256];
