@@ -33,24 +33,6 @@ class MaskHeap {
     using Front = typename Parts::Front;
     static Front& front() { return Parts::front; }
     static void start() { Parts::spans.reserve(); }
-    static void fork_prepare() {
-      Parts::front.fork_prepare();
-      Parts::tight.fork_prepare();
-      Parts::large.fork_prepare();
-      Samples::fork_prepare();
-    }
-    static void fork_parent() {
-      Samples::fork_parent();
-      Parts::large.fork_parent();
-      Parts::tight.fork_parent();
-      Parts::front.fork_parent();
-    }
-    static void fork_child(typename Front::Thread* own) {
-      Samples::fork_child();
-      Parts::large.fork_child();
-      Parts::tight.fork_child();
-      Parts::front.fork_child(own);
-    }
   };
   using Process = heapyard::Process<Layers>;
   using Blocks = RangeBlocks<Process, Large, typename Parts::Outside, Samples>;
@@ -109,8 +91,9 @@ class MaskHeap {
 
   // Whether free memory was offered to the system.
   static bool trim() {
-    const Visit visit = Process::enter();
+    const Visit visit = Process::enter_patiently();
     if (visit.again) return false;
+    work_off(visit, Process::kAll);
     Parts::pool.trim(false);
     Parts::large.trim();
     Samples::trim();
@@ -118,14 +101,16 @@ class MaskHeap {
     return true;
   }
 
-  // Mappings of single blocks are not counted.
+  // Mappings of single blocks are not counted. O(spans + threads). All zero where a thread may not enter.
   static HeapUsage usage() {
-    const auto large = Parts::large.usage();
-    const HeapUsage samples = Samples::usage();
-    HeapUsage sum = Map::usage(Parts::pool);
-    sum.mapped += large.mapped + samples.mapped;
-    sum.free += large.free + samples.free + Parts::tight.free_bytes();
-    return sum;
+    const Visit visit = Process::enter_patiently();
+    if (visit.again) return {};
+    work_off(visit, Process::kAll);
+    const HeapUsage spans = Map::usage(Parts::pool), large = Parts::large.usage(), samples = Samples::usage();
+    const std::size_t free =
+        spans.free + large.free + samples.free + Parts::tight.free_bytes() + Parts::front.free_bytes();
+    Process::leave(visit);
+    return {spans.mapped + large.mapped + samples.mapped, free};
   }
 
  private:
@@ -139,8 +124,8 @@ class MaskHeap {
   // `bytes`: asked for. A block of no span is aligned.
   [[gnu::noinline]] static void* refill(unsigned c, std::size_t bytes, std::size_t alignment) {
     const Visit visit = Process::enter();
-    if (visit.again) return os::or_no_memory(Lone::allocate(Classes::bytes_of(c), alignment));
-    work_off(visit);
+    if (visit.again) return Blocks::allocate_lone(Classes::bytes_of(c), alignment);
+    work_off(visit, Process::kFew);
     void* block = nullptr;
     if constexpr (Front::kSampled) {
       const std::size_t counted = Classes::bytes_of(c);
@@ -172,7 +157,7 @@ class MaskHeap {
     block = Map::start_of(span, block);
     const Visit visit = Process::enter();
     if (visit.again) return Process::put_aside(block);
-    work_off(visit);
+    work_off(visit, Process::kFew);
     Parts::front.release(visit, span, block);
     Process::leave(visit);
   }
@@ -184,14 +169,15 @@ class MaskHeap {
 
   // `alignment`: 0 for what every range has.
   [[gnu::noinline]] static void* allocate_large(std::size_t bytes, std::size_t alignment) {
-    void* block = Blocks::allocate(Parts::large, bytes, alignment, work_off);
+    const auto few = [](const Visit& visit) { work_off(visit, Process::kFew); };
+    void* block = Blocks::allocate(Parts::large, bytes, alignment, few);
     if (block != nullptr || bytes > Blocks::kMost) [[likely]]
       return block;
     const Visit visit = Process::enter();
     if (visit.again) return nullptr;
     shrink();
     Process::leave(visit);
-    return Blocks::allocate(Parts::large, bytes, alignment, work_off);
+    return Blocks::allocate(Parts::large, bytes, alignment, few);
   }
 
   [[gnu::noinline]] static void free_large(void* block) {
@@ -204,8 +190,8 @@ class MaskHeap {
     Process::leave(visit);
   }
 
-  static void work_off(const Visit& visit) {
-    Process::work_off([&](void* block) {
+  static void work_off(const Visit& visit, unsigned most) {
+    Process::work_off(most, [&](void* block) {
       if (Parts::spans.contains(block))
         Parts::front.release(visit, Map::of(block), block);
       else if (Parts::tight.owns(block))

@@ -4,7 +4,7 @@
 // packed as BFM packs it: small blocks in page records, whose prefix tells (spans/page_record.hpp), others as ranges
 // of a best fit tree, whose prefix is zero as that of all ranges here. So a free leaves the fast path by itself. Cost:
 // a lock, O(1) per small block, O(log N) for others. Threads: any; which of the record heaps one asks is drawn from
-// where its errno lies. Lock order and forks: as MultiHeap's. Errors: null.
+// where its errno lies. Lock order: as MultiHeap's. Errors: null.
 #pragma once
 
 #include <cerrno>
@@ -44,11 +44,6 @@ class TightBlocks {
 
   // O(page records).
   std::size_t free_bytes() { return records_.free_bytes(); }
-
-  // The ranges are another's to hold.
-  void fork_prepare() { records_.fork_prepare(); }
-  void fork_parent() { records_.fork_parent(); }
-  void fork_child() { records_.fork_child(); }
 
  private:
   static constexpr std::size_t kAlignment = 16;

@@ -6,7 +6,7 @@
 // for the paper is silent: blocks grow by the steps of a policy (growth.hpp); a split hands out the upper part, so
 // the rest keeps its place in the tree by address. Prefix of a block in use: its size, then a zero word, by which a
 // pointer shows that it is not a bucket's block. Cost: allocate, free, resize O(log N) of N free blocks, and one
-// system call when growing; trim O(N) calls. Threads: one lock. Fork: holds the lock across it.
+// system call when growing; trim O(N) calls. Threads: one lock.
 #pragma once
 
 #include <cstddef>
@@ -84,6 +84,9 @@ class BestFitTree {
 
   std::size_t usable(const void* range) const { return block_of(range)->size - kPrefix; }
 
+  // Bytes that the range takes in all.
+  std::size_t occupied(const void* range) const { return block_of(range)->size; }
+
   // Gives the whole pages inside every free block back to the system.
   void trim() {
     const os::Locked locked(lock_);
@@ -126,10 +129,6 @@ class BestFitTree {
     const os::Locked locked(lock_);
     return {mapped_, free_};
   }
-
-  void fork_prepare() { lock_.lock(); }
-  void fork_parent() { lock_.unlock(); }
-  void fork_child() { lock_.reset(); }
 
   // For tests: whether every INVARIANT holds, with the number of free blocks. O(N log N). Defined beside them
   // (tests/native/heap/consistent_tree.hpp).

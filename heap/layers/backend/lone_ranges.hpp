@@ -24,10 +24,6 @@ class LoneRanges {
   bool resize(void*, std::size_t) { return false; }
   void trim() {}
   HeapUsage usage() { return {}; }  // not counted
-
-  void fork_prepare() {}
-  void fork_parent() {}
-  void fork_child() {}
 };
 
 }  // namespace heapyard

@@ -45,10 +45,6 @@ class PageGroups {
   bool extend(void* page, std::size_t bytes, std::size_t& there) { return spans_.extend(page, bytes, there); }
   void give_back(void* page, std::size_t& there, bool all) { spans_.give_back(page, there, all); }
 
-  void fork_prepare() { lock_.lock(); }
-  void fork_parent() { lock_.unlock(); }
-  void fork_child() { lock_.reset(); }
-
  private:
   Spans& spans_;
   os::Lock lock_;

@@ -81,13 +81,8 @@ class SpanPool {
   // Calls work(span) for every span that was ever made, here or in use. O(spans).
   template <class Work>
   void for_each(Work work) const {
-    for (const Span* span = made_.load(std::memory_order_acquire); span != nullptr; span = span->before) work(span);
+    for (Span* span = made_.load(std::memory_order_acquire); span != nullptr; span = span->before) work(span);
   }
-
-  // Its stacks need nothing; a source of spans with a lock does.
-  void fork_prepare() { spans_.fork_prepare(); }
-  void fork_parent() { spans_.fork_parent(); }
-  void fork_child() { spans_.fork_child(); }
 
  private:
   struct alignas(64) Stack {

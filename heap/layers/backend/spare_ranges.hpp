@@ -2,7 +2,7 @@
 //
 // Idea: a mapping of its own for each large block needs as much address space as it has bytes; where a limit leaves
 // no more, the tree may hold free ranges that were mapped long ago. Cost: that of the first; when it has none, that of
-// both. Ranges of the first are told by their prefix (lone_mapping.hpp). Threads and forks: as both.
+// both. Ranges of the first are told by their prefix (lone_mapping.hpp). Threads: as both.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +36,6 @@ class SpareRanges {
   void trim() { tree_.trim(); }
   bool shrink() { return tree_.shrink(); }
   HeapUsage usage() { return tree_.usage(); }
-
-  void fork_prepare() { tree_.fork_prepare(); }
-  void fork_parent() { tree_.fork_parent(); }
-  void fork_child() { tree_.fork_child(); }
 
  private:
   Lone lone_;

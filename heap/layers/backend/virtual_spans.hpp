@@ -117,10 +117,6 @@ class VirtualSpans {
   std::uintptr_t start() const { return start_; }
   std::uintptr_t end() const { return start_ + bytes_; }
 
-  void fork_prepare() {}
-  void fork_parent() {}
-  void fork_child() {}
-
  private:
   static constexpr unsigned kTries = 8;     // places that mappings of the program's may lie at, one after the other
   static constexpr unsigned kDenied = 256;  // requests that go without a look after one was refused

@@ -10,25 +10,25 @@
 // were holding goes back in the child.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-#include "heap/core/tagged_stack.hpp"
 #include "heap/layers/frontend/coalescer.hpp"
 #include "heap/layers/frontend/entry.hpp"
+#include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/magazine_capacity.hpp"
 #include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_places.hpp"
-#include "heap/os/lock.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
 template <class HeapT, class Map, class Pages, class Capacity, class Sampling = NotSampled>
-class MagazineCache {
+class MagazineCache : public NothingHeld {
  public:
   static constexpr bool kSampled = Sampling::kSampled;
   using Heap = HeapT;  // a SlabHeap
@@ -51,14 +51,8 @@ class MagazineCache {
     Reader readers[Classes::kClasses];
     unsigned number;
     bool open;
-    // A magazine that is about to move; else its class is kClasses. A child forked meanwhile finds its objects here.
-    struct {
-      unsigned in_class;
-      void** floor;
-      void** top;
-    } moving;
-    std::atomic<Thread*> link;  // of the stack of those without a thread
-    Thread* before;             // made before this one; never changes
+    std::atomic<Thread*> link;  // with `before`: of all front ends
+    Thread* before;
     Coalescer<Slab, 1024> coalescer;
   };
   using Entry = heapyard::Entry<Thread>;
@@ -116,7 +110,7 @@ class MagazineCache {
       }
     }
     std::uint64_t bits = reader.bits;
-    reader.bits = 0;  // before they are elsewhere: see coalescer.hpp on forks
+    reader.bits = 0;
     const unsigned word = reader.word - 1;
     // The lowest is handed out now, the next lowest first after that; what the magazine cannot hold stays.
     Slab* const slab = thread.slab[c];
@@ -149,16 +143,13 @@ class MagazineCache {
   // Null when memory is out, or there are very many threads.
   Thread* start() {
     if (!places_.take()) return nullptr;
-    Thread* thread = unused_.pop();
+    Thread* thread = all_.take();
     if (thread == nullptr) {
       void* memory = Pages::map(sizeof(Thread) + kMagazines);
       if (memory == nullptr) return places_.leave(), nullptr;
       thread = static_cast<Thread*>(memory);  // zeroed
-      const os::Locked locked(making_);
-      thread->before = made_;
-      made_ = thread;
+      all_.add(thread);
     }
-    thread->moving.in_class = Classes::kClasses;
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
       thread->top[c] = thread->floor[c] = first_magazine(*thread, c);
       thread->limit[c] = thread->floor[c] + first_capacity(c);
@@ -175,13 +166,11 @@ class MagazineCache {
   void stop(Thread* thread) {
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
       const Reader reader = thread->readers[c];
-      const bool moved = thread->moving.in_class == c;  // it never was, but for threads that a fork left behind
-      void** const floor = moved ? thread->moving.floor : thread->floor[c];
-      void** const end = moved ? thread->moving.top : thread->top[c];
+      void **const floor = thread->floor[c], **const end = thread->top[c];
       const std::size_t bytes = bytes_of(*thread, c);
-      thread->top[c] = thread->limit[c] = thread->floor[c];
+      thread->top[c] = thread->limit[c] = floor;
       give_back(*thread, floor, end);
-      if (!moved && floor != first_magazine(*thread, c)) Pages::unmap(floor, bytes);
+      if (floor != first_magazine(*thread, c)) Pages::unmap(floor, bytes);
       Slab* slab = std::exchange(thread->slab[c], nullptr);
       if (slab == nullptr) continue;
       if (reader.bits != 0) heap_.free(slab, reader.word - 1, reader.bits, thread->number);
@@ -189,24 +178,31 @@ class MagazineCache {
     }
     thread->open = false;
     Pages::decommit(&thread->coalescer, sizeof thread->coalescer + kMagazines);  // zeroed is empty
-    unused_.push(thread);
+    all_.give_back(thread);
     places_.leave();
   }
 
-  void fork_prepare() {
-    making_.lock();
-    heap_.fork_prepare();
-  }
-  void fork_parent() {
-    heap_.fork_parent();
-    making_.unlock();
-  }
-  void fork_child(Thread* own) {
-    making_.reset();
-    heap_.fork_child();
-    for (Thread* thread = made_; thread != nullptr; thread = thread->before) {
+  // In a child: what threads held that it has not. `own`: that of its one thread, or null.
+  void take_over(const Thread* own) {
+    all_.for_each([&](Thread* thread) {
       if (thread != own && thread->open) stop(thread);
-    }
+    });
+  }
+
+  // Of the objects that threads keep. Exact while they do nothing. O(threads x classes).
+  std::size_t free_bytes() {
+    std::size_t bytes = 0;
+    all_.for_each([&](Thread* thread) {
+      if (!thread->open) return;
+      for (unsigned c = 0; c < Classes::kClasses; ++c) {
+        // Whoever is asked while a magazine moves may see one end of the old one and one of the new.
+        const auto kept = std::min(static_cast<std::size_t>(seen(thread->top[c]) - seen(thread->floor[c])),
+                                   Capacity::of(Classes::kShapes[c]));
+        const auto unread = static_cast<unsigned>(std::popcount(seen(thread->readers[c].bits)));
+        bytes += (kept + unread) * Classes::kShapes[c].bytes;
+      }
+    });
+    return bytes;
   }
 
  private:
@@ -235,18 +231,17 @@ class MagazineCache {
     if (magazine == nullptr) return false;
     void** const old = thread.floor[c];
     std::memcpy(magazine, old, bytes);
-    thread.moving.floor = old;
-    thread.moving.top = old + bytes / sizeof(void*);
-    std::atomic_thread_fence(std::memory_order_release);
-    thread.moving.in_class = c;
-    std::atomic_thread_fence(std::memory_order_release);
     thread.floor[c] = magazine;
     thread.top[c] = magazine + bytes / sizeof(void*);
     thread.limit[c] = magazine + more / sizeof(void*);
-    std::atomic_thread_fence(std::memory_order_release);
-    thread.moving.in_class = Classes::kClasses;
     if (old != first_magazine(thread, c)) Pages::unmap(old, bytes);
     return true;
+  }
+
+  // What another thread writes.
+  template <class T>
+  static T seen(const T& written) {
+    return __atomic_load_n(&written, __ATOMIC_RELAXED);
   }
 
   // Whether another slab was found.
@@ -273,10 +268,8 @@ class MagazineCache {
 
   Heap& heap_;
   ThreadPlaces places_;
-  core::TaggedStack<Thread> unused_;
+  FrontEnds<Thread> all_;
   std::atomic<unsigned> next_{0};
-  os::Lock making_;
-  Thread* made_ = nullptr;  // every one ever, the newest first
 };
 
 template <class Heap, class Map, class Pages, class Capacity, class Sampling>

@@ -139,17 +139,6 @@ class AllocationBuffer {
 
   bool is_open() const { return id_.load(std::memory_order_relaxed) != 0; }
 
-  // Every list is held across a fork.
-  void fork_prepare() {
-    for (auto& list : reusable_) list.fork_prepare();
-  }
-  void fork_parent() {
-    for (auto& list : reusable_) list.fork_parent();
-  }
-  void fork_child() {
-    for (auto& list : reusable_) list.fork_child();
-  }
-
   Atomic<AllocationBuffer*> link{nullptr};  // of a stack of buffers without a thread
   AllocationBuffer* before = nullptr;       // made before this one; never changes
 

@@ -4,6 +4,7 @@
 // multiples of 64 KiB, so any other address is known to be of a small page without a look. Cost: O(1). Threads: any.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ struct SlabMap {
   }
   static void* align(void* block, std::size_t) { return block; }
 
-  // Objects that a front end holds count as in use. O(slabs).
+  // Objects that a front end holds count as in use: it counts them itself. O(slabs).
   template <class Slabs>
   static HeapUsage usage(const Slabs& slabs) {
     HeapUsage sum{};
@@ -44,8 +45,9 @@ struct SlabMap {
       if (state == 0) return;  // never used
       const core::SlabShape& shape = slab->shape();
       const std::uint32_t free = Span::count_in(state);
+      const std::size_t held = shape.objects - std::min<std::size_t>(free, shape.objects);
       sum.mapped += shape.span;
-      sum.free += free == shape.objects ? shape.span : std::size_t{free} * shape.bytes;
+      sum.free += shape.span - held * shape.bytes;
     });
     return sum;
   }
