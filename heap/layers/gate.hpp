@@ -134,8 +134,8 @@ class GateOf {
     if (forks == 0) Policy::wake(closed_);
   }
 
-  // By a thread that was refused, before it takes memory without the heap. The first come freely; each further one waits
-  // a little, which keeps down what is taken, and never longer, for the fork may be waiting for that very thread.
+  // By a thread that was refused, before it takes memory without the heap. The first come freely; each further one
+  // waits a little, which keeps down what is taken, and never longer, for the fork may be waiting for that very thread.
   void pace() {
     if (served_.fetch_add(1, std::memory_order_relaxed) >= kFreely) wait_for_opening();
   }

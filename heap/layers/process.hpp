@@ -178,8 +178,8 @@ class Process {
     if (forks_ == 0) return;
     --forks_;
     gate_.forget_others(place_);
-    // Somebody who is not here was in the middle of something. The child, which such a handler seldom returns to, has to
-    // do without the heap.
+    // Somebody who is not here was in the middle of something. The child, which such a handler seldom returns to, has
+    // to do without the heap.
     for_ever_ = for_ever_ || !whole_;
     if (whole_) {
       if (held_) Layers::front().fork_child(forks_);

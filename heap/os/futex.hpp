@@ -1,6 +1,6 @@
 // To sleep until a word in memory changes.
 //
-// Cost: one system call each. Threads: any, of this process. Both leave errno alone, and neither is a cancellation point.
+// Cost: one system call each. Threads: any, of this process. Both leave errno alone; neither is a cancellation point.
 #pragma once
 
 #include <linux/futex.h>

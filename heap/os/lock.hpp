@@ -2,8 +2,8 @@
 //
 // Idea: three states as in Drepper, "Futexes Are Tricky" (2011), section 5: free, held, held with sleepers. While
 // the process has one thread no atomic instruction is spent. Cost: lock and unlock O(1) uncontended; the spin is
-// bounded, then one system call per sleep. Fork: no thread is inside the heap then (layers/gate.hpp), so it is free. Not
-// recursive; whoever may meet its own lock does not come here (layers/frontend/entry.hpp).
+// bounded, then one system call per sleep. Fork: no thread is inside the heap then (layers/gate.hpp), so it is free.
+// Not recursive; whoever may meet its own lock does not come here (layers/frontend/entry.hpp).
 #pragma once
 
 #include <sys/single_threaded.h>

@@ -98,10 +98,10 @@ class CoreBuffers {
     const os::Locked locked(forking_);
     if (--forks_ == 0) release(Most);
   }
-  // `forks`: those that the child is in the middle of.
+  // `forks`: those that the child is in the middle of; the locks are held once for all of one thread.
   void fork_child(unsigned forks) {
     forking_.reset();
-    forks_ = forks;
+    forks_ = forks != 0 ? 1 : 0;
     if (forks != 0) return;
     for (Guarded& guarded : buffers_) guarded.lock.reset();
   }

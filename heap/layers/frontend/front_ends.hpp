@@ -1,8 +1,8 @@
 // Every front end that was ever made: those that threads have, and those that wait for a thread.
 //
-// Idea: they are made once and reused for ever, so a walk over all of them needs no lock: the child of a fork finds what
-// threads that it has not were holding, and usage() what is in caches. Cost: O(1) apart from retries; for_each O(front
-// ends), as many as there ever were threads at once. Threads: any, inside the heap.
+// Idea: they are made once and reused for ever, so a walk over all of them needs no lock: the child of a fork finds
+// what threads that it has not were holding, and usage() what is in caches. Cost: O(1) apart from retries; for_each
+// O(front ends), as many as there ever were threads at once. Threads: any, inside the heap.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,8 @@ class FrontEnds {
 
   template <class Work>
   void for_each(Work work) {
-    for (Thread* thread = made_.load(std::memory_order_acquire); thread != nullptr; thread = thread->before) work(thread);
+    Thread* thread = made_.load(std::memory_order_acquire);
+    for (; thread != nullptr; thread = thread->before) work(thread);
   }
 
  private:

@@ -59,9 +59,12 @@ struct VirtualSpanMap {
       const auto& shape = Classes::kShapes[span->in_class()];
       const std::uint32_t state = span->sample();
       sum.mapped += shape.span;
-      const std::size_t free = state & Span::kFull  ? shape.blocks
-                               : state & Span::kHot ? span->remote_count() + span->free_for_owner(shape.bytes, shape.blocks)
-                                                    : span->free_blocks();
+      std::size_t free = shape.blocks;
+      if (state & Span::kHot) {
+        free = span->remote_count() + span->free_for_owner(shape.bytes, shape.blocks);
+      } else if (!(state & Span::kFull)) {
+        free = span->free_blocks();
+      }
       sum.free += shape.span - (shape.blocks - std::min<std::size_t>(free, shape.blocks)) * shape.bytes;
     });
     return sum;

@@ -1,5 +1,5 @@
-// What each function of malloc's family answers to requests that fail, and to a few odd ones that do not: a line each, with
-// errno after it. Run under glibc and under each heap (tests/e2e/test_heap_failures.py).
+// What each function of malloc's family answers to requests that fail, and to a few odd ones that do not: a line each,
+// with errno after it. Run under glibc and under each heap (tests/e2e/test_heap_failures.py).
 #include <malloc.h>
 
 #include <cerrno>
@@ -65,7 +65,8 @@ const char* of_posix_memalign(std::size_t alignment, std::size_t bytes) {
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 1 << 16);
   // More than the address space; more than a pointer difference; so much that sums overflow.
-  constexpr std::size_t kSizes[] = {std::size_t{1} << 48, PTRDIFF_MAX, std::size_t{PTRDIFF_MAX} + 1, SIZE_MAX - 4096, SIZE_MAX};
+  constexpr std::size_t kSizes[] = {std::size_t{1} << 48, PTRDIFF_MAX, std::size_t{PTRDIFF_MAX} + 1, SIZE_MAX - 4096,
+                                    SIZE_MAX};
   for (const std::size_t size : kSizes) {
     const std::size_t bytes = opaque(size);
     std::printf("%zx bytes\n", bytes);
@@ -94,7 +95,7 @@ int main() {
     tell("pvalloc", [&] { return got(pvalloc(bytes)); });
   }
   std::puts("alignments");
-  for (const std::size_t alignment : {std::size_t{1} << 62, std::size_t{1} << 63, (std::size_t{1} << 63) + 1, SIZE_MAX}) {
+  for (const std::size_t alignment : {1ul << 62, 1ul << 63, (1ul << 63) + 1, SIZE_MAX}) {
     tell("memalign", [&] { return got(memalign(opaque(alignment), 8)); });
   }
   for (const std::size_t alignment : {0ul, 1ul, 4ul, 12ul, 24ul, 1ul << 62, 1ul << 63, (1ul << 63) + 8, SIZE_MAX}) {

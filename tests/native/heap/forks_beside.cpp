@@ -1,7 +1,7 @@
-// forks_beside [SECONDS]: a thread forks all the time beside others that are in the C library while it holds locks of its
-// own and allocates; children allocate at once. Whatever malloc serves the program must neither hang nor hand out what
-// is in use. Without SECONDS: a few forks, with the time between closing the heap and the fork made as long as it takes
-// the others to be served in it. What went wrong is said on standard error; a hang ends by SIGALRM.
+// forks_beside [SECONDS]: a thread forks all the time beside others that are in the C library while it holds locks of
+// its own and allocates; children allocate at once. Whatever malloc serves the program must neither hang nor hand out
+// what is in use. Without SECONDS: a few forks, with the time between closing the heap and the fork made as long as it
+// takes the others to be served in it. What went wrong is said on standard error; a hang ends by SIGALRM.
 //
 // The long window: a handler registered before any library's constructor runs after every library's own before a fork,
 // thus with the heap closed. It waits until each of the others has gone its round.
@@ -137,10 +137,9 @@ void look() {
 struct Other {
   void (*round)();
   const char* name;
-  bool waits_for_the_fork = false;  // by the C library's own rules, so it is not waited for
+  bool is_patient = false;  // it waits for the fork a while, then does without: not waited for, to save the time
   std::atomic<unsigned> rounds{0};
 };
-// The C library holds the list of open files and the databases of names over a fork, after our handler: not here.
 Other others[] = {{read_lines, "fopen and getline"},   {read_lines, "fopen and getline"}, {flush_all, "fflush(NULL)"},
                   {flush_all, "fflush(NULL)"},         {resolve, "getaddrinfo"},          {load, "dlopen"},
                   {tell_time, "strftime"},             {start_threads, "pthread_create"}, {work, "malloc and free"},
@@ -178,7 +177,7 @@ void* fork_too(void*) {
 void wait_for_the_others() {
   if (!widen) return;
   for (Other& other : others) {
-    if (other.waits_for_the_fork) continue;
+    if (other.is_patient) continue;
     // One may have begun before; the second was begun and ended with the heap closed.
     const unsigned before = other.rounds;
     for (unsigned slept = 0; other.rounds - before < 2; ++slept) {
