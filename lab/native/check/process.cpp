@@ -1,13 +1,11 @@
 // The life of a process around its heap: constructors, threads that end, forks, libraries that come and go, signals.
 #include <dlfcn.h>
-#include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 #include <thread>
 
-#include "support.hpp"
+#include "children.hpp"
 
 extern char** environ;
 
@@ -37,27 +35,6 @@ bool exercise(std::uint64_t seed, std::size_t steps) {
     free(slot.block);
   }
   return right;
-}
-
-// Waits for a child at most so long; kills it then. -1: it hung.
-int status_of(pid_t child, long ms) {
-  for (long waited = 0; waited < ms; waited += 5) {
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child) return status;
-    sleep_ms(5);
-  }
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return -1;
-}
-
-void tell(Report& report, const char* who, int status) {
-  if (status == -1)
-    report.fail("%s hung", who);
-  else if (WIFSIGNALED(status))
-    report.fail("%s died of signal %d (%s)", who, WTERMSIG(status), strsignal(WTERMSIG(status)));
-  else if (WEXITSTATUS(status) != 0)
-    report.fail("%s found its heap damaged", who);
 }
 
 // The program check_first does what is named as its very first call of the heap, before any constructor.
