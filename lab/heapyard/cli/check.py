@@ -90,7 +90,10 @@ def _list(cases: Sequence[CheckCase], json_: bool) -> None:
     from .consoles import answers
 
     if json_:
-        click.echo(json.dumps([{"case": c.label, "about": c.about, "information": c.information, "setting": c.setting} for c in cases], indent=1))
+        listed = [
+            {"case": c.label, "about": c.about, "information": c.information, "setting": c.setting} for c in cases
+        ]
+        click.echo(json.dumps(listed, indent=1))
         return
     width = max(len(case.label) for case in cases)
     for case in cases:

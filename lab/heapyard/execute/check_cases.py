@@ -8,17 +8,18 @@ import os
 import resource
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from fnmatch import fnmatch
 
+from ..catalog.end_with_parent import killed_with_parent
 from ..model import places
 from ..model.allocator import Allocator
 from ..model.check import CheckCase, CheckVerdict, Found
 from ..model.errors import SetupError, UsageError
+from .scratch import ScratchFolder
 from .system_settings import changed
 
 PROGRAM = "check_heap"
@@ -67,11 +68,11 @@ def run_case(
     if allocator.library:
         env["LD_PRELOAD"] = str(allocator.library)
     setting = changed(case.setting) if change_system and case.setting else nullcontext()
-    with setting, tempfile.TemporaryDirectory(prefix="heapyard-check-") as folder:
+    with setting, ScratchFolder() as folder:
         began = time.monotonic()
         process = subprocess.Popen(
             words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
-            start_new_session=True, preexec_fn=_no_core,
+            start_new_session=True, preexec_fn=_prepare,
         )
         try:
             written = _written(process, began + seconds, stop)
@@ -88,7 +89,8 @@ def run_case(
     return Found(case, verdict, said, facts, took)
 
 
-def _no_core() -> None:
+def _prepare() -> None:
+    killed_with_parent()
     _, most = resource.getrlimit(resource.RLIMIT_CORE)  # the case of cores raises it again for itself
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 

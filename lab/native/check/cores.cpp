@@ -45,7 +45,7 @@ Core take_core() {
   Core core;
   DIR* folder = opendir(".");
   while (const dirent* entry = folder ? readdir(folder) : nullptr) {
-    struct stat status {};
+    struct stat status{};
     if (stat(entry->d_name, &status) != 0 || !S_ISREG(status.st_mode)) continue;
     core = {true, is_whole(entry->d_name, static_cast<std::size_t>(status.st_size)),
             static_cast<double>(status.st_blocks) * 512};

@@ -26,15 +26,26 @@ bool every_kind(std::uint64_t seed) {
     const std::size_t bytes = bytes_of(i), alignment = std::size_t{16} << random.below(6);
     void* block = nullptr;
     switch (i % kKinds) {
-      case 0: block = malloc(bytes); break;
-      case 1: block = calloc(1, bytes); break;
-      case 2: block = realloc(malloc(1 + bytes / 3), bytes); break;
-      case 3: block = memalign(alignment, bytes); break;
-      case 4: block = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment); break;
+      case 0:
+        block = malloc(bytes);
+        break;
+      case 1:
+        block = calloc(1, bytes);
+        break;
+      case 2:
+        block = realloc(malloc(1 + bytes / 3), bytes);
+        break;
+      case 3:
+        block = memalign(alignment, bytes);
+        break;
+      case 4:
+        block = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+        break;
       case 5:
         if (posix_memalign(&block, alignment, bytes) != 0) block = nullptr;
         break;
-      default: block = operator new(bytes);
+      default:
+        block = operator new(bytes);
     }
     if (!block) return false;
     fill(blocks[i] = block, bytes, i);

@@ -14,7 +14,8 @@ extern char** environ;
 namespace heapyard::check {
 namespace {
 
-constexpr std::span<const Inner> (*kTables[])() = {share_inners, storm_inners, system_inners, core_inners, errno_inners};
+constexpr std::span<const Inner> (*kTables[])() = {share_inners, storm_inners, system_inners, core_inners,
+                                                   errno_inners};
 
 Answers* map_answers(int file) {
   void* memory = mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -72,11 +73,21 @@ constexpr std::size_t kMostVariables = 1000;
 const char* Ending::words() const {
   static char text[120];
   switch (how) {
-    case How::kExited: std::snprintf(text, sizeof text, "ends with exit code %d", detail); break;
-    case How::kSignal: std::snprintf(text, sizeof text, "dies of signal %d (%s)", detail, strsignal(detail)); break;
-    case How::kTooLong: std::snprintf(text, sizeof text, "did not end in %d s", detail); break;
-    case How::kTooLarge: std::snprintf(text, sizeof text, "took more than %d MiB and was ended", detail); break;
-    case How::kNotStarted: std::snprintf(text, sizeof text, "could not be started"); break;
+    case How::kExited:
+      std::snprintf(text, sizeof text, "ends with exit code %d", detail);
+      break;
+    case How::kSignal:
+      std::snprintf(text, sizeof text, "dies of signal %d (%s)", detail, strsignal(detail));
+      break;
+    case How::kTooLong:
+      std::snprintf(text, sizeof text, "did not end in %d s", detail);
+      break;
+    case How::kTooLarge:
+      std::snprintf(text, sizeof text, "took more than %d MiB and was ended", detail);
+      break;
+    case How::kNotStarted:
+      std::snprintf(text, sizeof text, "could not be started");
+      break;
   }
   return text;
 }

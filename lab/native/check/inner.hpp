@@ -23,9 +23,9 @@ enum class Under { kLibrary, kGlibc };
 struct Wishes {
   Under under = Under::kLibrary;
   std::size_t argument = 0;
-  void (*before_exec)() = nullptr;             // in the new process: limits, privileges
-  const char* emulator = nullptr;              // runs the program, and gives the library to it alone
-  unsigned seconds = 20;                       // then it is killed
+  void (*before_exec)() = nullptr;                   // in the new process: limits, privileges
+  const char* emulator = nullptr;                    // runs the program, and gives the library to it alone
+  unsigned seconds = 20;                             // then it is killed
   std::size_t most_resident = std::size_t{3} << 30;  // bytes; then it is killed
 };
 

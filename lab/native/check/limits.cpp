@@ -121,8 +121,10 @@ void new_without_memory(Report& report, Amount) {
     thrown = true;
   }
   for (std::size_t i = 0; i < count; ++i) operator delete(blocks[i]);
-  if (!thrown && count == 100'000) report.note("%zu blocks of 100000 bytes fitted below the limit", count);
-  else if (!thrown) report.fail("new without memory did not throw bad_alloc");
+  if (!thrown && count == 100'000)
+    report.note("%zu blocks of 100000 bytes fitted below the limit", count);
+  else if (!thrown)
+    report.fail("new without memory did not throw bad_alloc");
 }
 
 constexpr Case kCases[] = {

@@ -17,15 +17,16 @@ namespace {
 using namespace heapyard::check;
 
 constexpr std::span<const Case> (*kGroups[])() = {
-    conformance_cases, errno_cases, cxx_cases,    process_cases, forking_cases, stress_cases,    storm_cases,
+    conformance_cases, errno_cases, cxx_cases,    process_cases, forking_cases, stress_cases,  storm_cases,
     limit_cases,       share_cases, memory_cases, system_cases,  core_cases,    latency_cases, detection_cases};
 
 int list() {
   const char* before = "[";
   for (const auto group : kGroups) {
     for (const Case& item : group()) {
-      std::printf("%s{\"group\": \"%s\", \"name\": \"%s\", \"about\": \"%s\", \"information\": %s, \"setting\": \"%s\"}",
-                  before, item.group, item.name, item.about, item.information ? "true" : "false", item.setting);
+      std::printf(
+          "%s{\"group\": \"%s\", \"name\": \"%s\", \"about\": \"%s\", \"information\": %s, \"setting\": \"%s\"}",
+          before, item.group, item.name, item.about, item.information ? "true" : "false", item.setting);
       before = ",\n ";
     }
   }

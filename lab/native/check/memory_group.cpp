@@ -48,7 +48,8 @@ bool find_home(char* home, std::size_t room) {
       // Only where groups below have the controller already: whoever set the machine up decides that.
       char listed[400] = {};
       const int control = open(probe, O_RDONLY | O_CLOEXEC);
-      if (control >= 0 && read(control, listed, sizeof listed - 1) > 0) found = std::strstr(listed, "memory") != nullptr;
+      if (control >= 0 && read(control, listed, sizeof listed - 1) > 0)
+        found = std::strstr(listed, "memory") != nullptr;
       if (control >= 0) close(control);
     } else {
       found = true;

@@ -255,7 +255,7 @@ void on_signal(int) {
 }
 
 void signals(Report& report, Amount amount) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_signal;
   sigaction(SIGUSR1, &action, nullptr);
   std::atomic<bool> done{false};

@@ -52,8 +52,7 @@ int serve_all(Answers& answers, std::size_t resource) {
     if (setrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return 9;
   }
   for (std::size_t i = 0; i < kCount; ++i) answers.values[i] = static_cast<double>(serve(kSizes[i], 2 * kRoom));
-  for (std::size_t i = kCount; i-- > 0;)
-    answers.values[kCount + i] = static_cast<double>(serve(kSizes[i], 2 * kRoom));
+  for (std::size_t i = kCount; i-- > 0;) answers.values[kCount + i] = static_cast<double>(serve(kSizes[i], 2 * kRoom));
   return 0;
 }
 

@@ -54,7 +54,8 @@ void thread_storm(Report& report, Amount amount) {
   const double seconds = static_cast<double>(now_ns() - began) / 1e9;
   const std::size_t late = resident();
   for (std::size_t place = 0; place < kShared; ++place) swap(place, nullptr);
-  const double threads = static_cast<double>(kMakers * each), grown = late > early ? static_cast<double>(late - early) : 0;
+  const double threads = static_cast<double>(kMakers * each),
+               grown = late > early ? static_cast<double>(late - early) : 0;
   report.fact("storm_threads_per_second", threads / seconds, "1/s");
   report.fact("storm_growth_per_thread", grown / (0.75 * threads), "B");
   if (refused) report.fail("a thread could not be started");
@@ -104,11 +105,13 @@ void threads_at_once(Report& report, Amount amount) {
   wishes.under = Under::kGlibc;
   const Ending glibc = run_inner("many-at-once", wishes);
   if (!glibc.well())
-    return report.skip("under glibc the program with %zu threads %s (it had %.0f)", count, glibc.words(), glibc.values[0]);
+    return report.skip("under glibc the program with %zu threads %s (it had %.0f)", count, glibc.words(),
+                       glibc.values[0]);
   if (!own.well())
     return report.fail("a program with %zu threads at once %s after it had %.0f; under glibc it ends well", count,
                        own.words(), own.values[0]);
-  const double each = own.values[1] / static_cast<double>(count), of_glibc = glibc.values[1] / static_cast<double>(count);
+  const double each = own.values[1] / static_cast<double>(count),
+               of_glibc = glibc.values[1] / static_cast<double>(count);
   report.fact("memory_per_thread", each / 1024, "KiB");
   report.fact("memory_per_thread_of_glibc", of_glibc / 1024, "KiB");
   // Its stack and what the kernel keeps are in both.
@@ -163,7 +166,8 @@ void realloc_storm(Report& report, Amount amount) {
   std::uint64_t calls = 0;
   if (!count_memory_calls(grow_and_drop, rounds, calls)) return report.fact("realloc_system_calls", "not counted here");
   report.fact("realloc_calls_per_mib", static_cast<double>(calls) / mib, "1/MiB");
-  constexpr double kMany = 8;  // a buffer of 512 KiB that is mapped, moved at each of its last steps and unmapped needs 12
+  constexpr double kMany =
+      8;  // a buffer of 512 KiB that is mapped, moved at each of its last steps and unmapped needs 12
   if (static_cast<double>(calls) / mib > kMany)
     report.note("growing buffers costs %.1f system calls per MiB", static_cast<double>(calls) / mib);
 }
@@ -174,7 +178,9 @@ void accounting(Report& report, Amount amount) {
                      dladdr(dlsym(RTLD_DEFAULT, "mallinfo2"), &other) &&
                      std::strcmp(serving.dli_fname, other.dli_fname) == 0;
   if (!known) return report.skip("the library has no mallinfo2");
-  const auto in_use = [] { return static_cast<double>(mallinfo2().uordblks) + static_cast<double>(mallinfo2().hblkhd); };
+  const auto in_use = [] {
+    return static_cast<double>(mallinfo2().uordblks) + static_cast<double>(mallinfo2().hblkhd);
+  };
   const double empty = in_use();
   constexpr std::size_t kBlocks = 10'000, kBytes = 1'000;
   static void* blocks[kBlocks];

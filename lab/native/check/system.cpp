@@ -75,7 +75,8 @@ int mixed(Answers& answers, std::size_t blocks) {
 }
 
 void page_tables(Report& report, Amount amount) {
-  const auto [own, glibc, comparable] = beside_glibc(report, "mixed", "a program of small and large blocks", {.argument = amount.of(400'000, 4)});
+  const auto [own, glibc, comparable] =
+      beside_glibc(report, "mixed", "a program of small and large blocks", {.argument = amount.of(400'000, 4)});
   if (!comparable) return;
   const double share = 100 * own.values[2] / own.values[3], of_glibc = 100 * glibc.values[2] / glibc.values[3];
   report.fact("page_tables", share, "%");
@@ -107,7 +108,8 @@ void sparse_and_small(Report& report, Amount amount, const char* mode, void (*be
   char who[120], name[40], words[16];
   std::snprintf(words, sizeof words, "%s", mode);
   std::replace(words, words + sizeof words, '_', ' ');
-  std::snprintf(who, sizeof who, "a program with %zu large blocks, one byte of each used (huge pages %s),", blocks, words);
+  std::snprintf(who, sizeof who, "a program with %zu large blocks, one byte of each used (huge pages %s),", blocks,
+                words);
   const Pair large = beside_glibc(report, "sparse", who, {.argument = blocks, .before_exec = before_exec});
   if (!large.comparable) return;
   const double own = large.own.values[0], glibc = large.glibc.values[0];
@@ -121,7 +123,8 @@ void sparse_and_small(Report& report, Amount amount, const char* mode, void (*be
   else if (own > 3 * glibc + 16 * kMiB)
     report.note("%s takes %.0f MiB, %.0f under glibc", who, own / kMiB, glibc / kMiB);
 
-  const Pair small = beside_glibc(report, "mixed", "a program of small blocks", {.argument = 20'000, .before_exec = before_exec});
+  const Pair small =
+      beside_glibc(report, "mixed", "a program of small blocks", {.argument = 20'000, .before_exec = before_exec});
   if (!small.comparable) return;
   std::snprintf(name, sizeof name, "small_%s", mode);
   report.fact(name, small.own.values[0] / kMiB, "MiB");
@@ -298,7 +301,10 @@ double commit_limit() {
 void strict_overcommit(Report& report, Amount) {
   const bool strict = std::atoi(line_of(OVERCOMMIT)) == 2;
   report.fact("strict_overcommit", strict ? "set" : "not set here: judged by what the kernel would charge");
-  const auto [own, glibc, comparable] = beside_glibc(report, "charge", strict ? "a program with 64 MiB in use, where the kernel does not overcommit," : "a program with 64 MiB in use", {});
+  const auto [own, glibc, comparable] = beside_glibc(
+      report, "charge",
+      strict ? "a program with 64 MiB in use, where the kernel does not overcommit," : "a program with 64 MiB in use",
+      {});
   if (!comparable) return;
   report.fact("charged", own.values[0] / kMiB, "MiB");
   report.fact("charged_of_glibc", glibc.values[0] / kMiB, "MiB");
@@ -327,7 +333,9 @@ void emulated(Report& report, Amount) {
     }
   }
   if (!emulator) return report.skip("there is no qemu-x86_64 here (Debian's package qemu-user)");
-  const auto [own, glibc, comparable] = beside_glibc(report, "trivial", "a small program under qemu-x86_64", {.emulator = emulator, .seconds = 30, .most_resident = std::size_t{2} << 30});
+  const auto [own, glibc, comparable] =
+      beside_glibc(report, "trivial", "a small program under qemu-x86_64",
+                   {.emulator = emulator, .seconds = 30, .most_resident = std::size_t{2} << 30});
   if (!comparable) return;
   const auto resident_own = static_cast<double>(own.resident), of_glibc = static_cast<double>(glibc.resident);
   report.fact("emulated_resident", resident_own / kMiB, "MiB");
@@ -344,7 +352,8 @@ constexpr Inner kInners[] = {{"mixed", mixed},       {"sparse", sparse}, {"near-
                              {"lock-all", lock_all}, {"charge", charge}, {"trivial", trivial}};
 
 constexpr Case kCases[] = {
-    {"system", "page-tables", "page tables of a program of small and large blocks, over its resident memory", page_tables},
+    {"system", "page-tables", "page tables of a program of small and large blocks, over its resident memory",
+     page_tables},
     {"system", "huge-pages", "large blocks of which one byte is used, and small ones: resident memory beside glibc",
      huge_pages},
     {"system", "huge-pages-always", "the same where the kernel always gives huge pages", always_huge_pages, false,
@@ -352,8 +361,8 @@ constexpr Case kCases[] = {
     {"system", "many-mappings", "blocks of 200 KiB up to the kernel's limit of mappings, and holes between them",
      many_mappings},
     {"system", "mlockall", "a program that locks its memory, 256 MiB at most and without privilege", locked},
-    {"system", "strict-overcommit", "what a kernel that does not overcommit charges, or refuses", strict_overcommit, false,
-     OVERCOMMIT "=2"},
+    {"system", "strict-overcommit", "what a kernel that does not overcommit charges, or refuses", strict_overcommit,
+     false, OVERCOMMIT "=2"},
     {"system", "emulator", "a small program under qemu-x86_64: resident memory beside glibc", emulated},
 };
 
