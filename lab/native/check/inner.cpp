@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -47,7 +48,8 @@ constexpr std::size_t kMostVariables = 1000;
   static char* variables[kMostVariables + 1];
   std::size_t kept = 0;
   constexpr std::string_view kPreload = "LD_PRELOAD=";
-  const bool plain = wishes.under == Under::kLibrary && !wishes.emulator;
+  const char* emulator = wishes.emulator ? wishes.emulator : own_emulator();
+  const bool plain = wishes.under == Under::kLibrary && !emulator;
   for (char** each = environ; *each && kept < kMostVariables; ++each) {
     const bool loads = std::string_view(*each).starts_with(kPreload);
     if (loads) std::snprintf(preload, sizeof preload, "%s", *each);
@@ -55,8 +57,8 @@ constexpr std::size_t kMostVariables = 1000;
   }
   const char* words[12] = {};
   std::size_t count = 0;
-  if (wishes.emulator) words[count++] = wishes.emulator;
-  if (wishes.emulator && wishes.under == Under::kLibrary && preload[0]) {
+  if (emulator) words[count++] = emulator;
+  if (emulator && wishes.under == Under::kLibrary && preload[0]) {
     words[count++] = "-E";
     words[count++] = preload;
   }
@@ -64,11 +66,14 @@ constexpr std::size_t kMostVariables = 1000;
                            static_cast<const char*>(argument)})
     words[count++] = word;
   if (wishes.before_exec) wishes.before_exec();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   execve(words[0], const_cast<char**>(words), variables);
   _exit(127);
 }
 
 }  // namespace
+
+const char* own_emulator() { return std::getenv("HEAPYARD_EMULATOR"); }
 
 const char* Ending::words() const {
   static char text[120];

@@ -41,6 +41,9 @@ struct Ending {
   const char* words() const;
 };
 
+// What this program runs under itself, or null: for another processor's programs, which the kernel does not start.
+const char* own_emulator();
+
 Ending run_inner(const char* name, const Wishes& wishes = {});
 
 // For main(): what `check_heap --inner NAME FD ARGUMENT` does.
