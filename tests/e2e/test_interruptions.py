@@ -178,12 +178,14 @@ class Killed:
             while not done.wait(0.05):
                 finished.update(trials_of(self.yard))
 
+        began = time.monotonic()
         watcher = threading.Thread(target=watch)
         watcher.start()
         told, _ = process.communicate(timeout=120)
         done.set()
         watcher.join()
-        answer = json.loads(told)
+        if not (answer := json.loads(told))["killed"]:
+            self.seconds = min(self.seconds, time.monotonic() - began)  # the first run was slower
         assert answer["left"] == [], f"killed after {after:.3f} s"
         kept = trials_of(self.yard)
         assert {key: kept.get(key) for key in finished} == finished, f"killed after {after:.3f} s"
@@ -251,8 +253,8 @@ def test_kill_9_at_any_instant_of_any_verb(yard, verb, count):
             del yard.env["HEAPYARD_OFFLINE"]
         killed = Killed(yard, "allocators", "install", "glibc", "jemalloc", *(["rpmalloc"] if count > 5 else []))
     chance = random.Random(count)
-    kills = 0
-    for _ in range(count):
+    kills = tries = 0
+    while kills < count and (tries := tries + 1) <= 3 * count:
         if verb == "install" and count > 5:
             shutil.rmtree(peers)
         kills += killed.kill(chance.uniform(0, killed.seconds))
@@ -260,5 +262,6 @@ def test_kill_9_at_any_instant_of_any_verb(yard, verb, count):
             kept = trials_of(yard)
             assert (resumed := yard.run("resume", name)).returncode == 0, resumed.stderr
             assert kept.items() <= trials_of(yard).items() and name not in unfinished(yard)
-    print(f"{verb}: killed {kills} of {count} times")
+    print(f"{verb}: killed {kills} times, done before {tries - kills} times")
+    assert kills == count
     killed.end()

@@ -124,8 +124,9 @@ def aarch64(root: Path) -> Path:
         if shutil.which(tool) is None:
             pytest.skip(f"this machine has no {tool} (Debian's packages g++-aarch64-linux-gnu and qemu-user)")
     folder = places.state() / "build" / "aarch64"
-    subprocess.run(["cmake", "-S", root, "-B", folder, "-G", "Ninja", "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
-                    f"-DCMAKE_C_COMPILER={CROSS}-gcc", f"-DCMAKE_CXX_COMPILER={CROSS}-g++"], check=True, capture_output=True)
+    subprocess.run(["cmake", "-S", root, "-B", folder, "-G", "Ninja", "-DCMAKE_SYSTEM_NAME=Linux",
+                    "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_C_COMPILER={CROSS}-gcc",
+                    f"-DCMAKE_CXX_COMPILER={CROSS}-g++"], check=True, capture_output=True)
     compiled(folder, "check_heap", "check_first", "check_plugin")
     return folder
 

@@ -266,6 +266,8 @@ def test_what_cannot_be_looked_at_is_told_and_not_judged(capsys: pytest.CaptureF
         looked.found[0], replace(looked.found[1], said="there is no emulator here"))))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "  ? g/c1: not looked at: there is no emulator here" and lines[2] == "  g 1/1"
+    print_comparison(Console(width=80, no_color=True), [looked, replace(looked, found=looked.found[:1])])
+    assert capsys.readouterr().out.splitlines()[-1] == "  ? g/c1: not looked at: why (a)"
 
 
 @pytest.mark.parametrize("ending", ["in order", "by an exception", "by kill -9"])

@@ -173,7 +173,7 @@ def _print(cards: Sequence[ReportCard], json_: bool) -> None:
 
     console = answers()
     for card in cards:
-        print_card(console, card)
+        print_card(console, card, alone=len(cards) == 1)
     if len(cards) > 1:
         print_comparison(console, cards)
 

@@ -116,8 +116,8 @@ def verdict_of(card: ReportCard) -> str:
     return f"{passes}{notes}{rest}"
 
 
-def print_card(console: Console, card: ReportCard) -> None:
-    """One library: verdict, groups, what failed and what is to be noted, facts."""
+def print_card(console: Console, card: ReportCard, alone: bool = True) -> None:
+    """One library: verdict, groups, what failed and what is to be noted, facts; what was not looked at, if it is alone."""
     allocator = card.allocator
     title = Text(f"{allocator.name} {allocator.version}".strip(), style="bold")
     console.print(title + Text(": ") + Text(verdict_of(card), style="red" if card.failed else "green"))
@@ -128,7 +128,7 @@ def print_card(console: Console, card: ReportCard) -> None:
         if found.verdict == "information" and found.said:
             _print_found(console, found, "-", "")
     for found in card.found:
-        if found.verdict == "skipped":
+        if found.verdict == "skipped" and alone:
             _print_found(console, found, "?", "dim", before="not looked at: ")
     if law := law_of_calls(card):
         console.print(Text("\n".join(textwrap.wrap(f"longest call: {law}", console.width - 2, initial_indent="  ",
@@ -143,13 +143,16 @@ def print_card(console: Console, card: ReportCard) -> None:
 
 
 def _print_found(console: Console, found: Found, sign: str, style: str, before: str = "") -> None:
-    text = f"{sign} {found.case.label}: {before}{found.said}"
+    console.print(_sentence(console, f"{sign} {found.case.label}: {before}{found.said}", style), soft_wrap=True)
+
+
+def _sentence(console: Console, text: str, style: str) -> Text:
     lines = textwrap.wrap(text, console.width - 2, initial_indent="  ", subsequent_indent="    ")
-    console.print(Text("\n".join(lines), style=style), soft_wrap=True)
+    return Text("\n".join(lines), style=style)
 
 
 def print_comparison(console: Console, cards: Sequence[ReportCard]) -> None:
-    """All libraries beside each other: cases per group, numbers, what they do about mistakes."""
+    """All libraries beside each other: cases per group, numbers, mistakes, and what was not looked at, once for all."""
     console.print()
     console.print(_groups(cards))
     if any(longest_call(card) is not None or blowup(card, "mixed-lifetimes") is not None for card in cards):
@@ -164,6 +167,14 @@ def print_comparison(console: Console, cards: Sequence[ReportCard]) -> None:
         console.print()
         console.print(_mistakes(cards))
         console.print(Text(MISTAKES_EXPLAINED, style="dim"))
+    unseen: dict[tuple[str, str], list[str]] = {}
+    for card in cards:
+        for found in card.found:
+            if found.verdict == "skipped":
+                unseen.setdefault((found.case.label, found.said), []).append(card.allocator.name)
+    for (label, said), names in unseen.items():
+        whose = "" if len(names) == len(cards) else f" ({', '.join(names)})"
+        console.print(_sentence(console, f"? {label}: not looked at: {said}{whose}", "dim"), soft_wrap=True)
 
 
 def _table() -> Table:
