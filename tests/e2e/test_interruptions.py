@@ -231,7 +231,7 @@ def private_state(yard) -> Path:
 
 
 # (verb, instants of the usual tests, instants on request)
-INSTANTS = [("compare", 2, 70), ("run", 1, 40), ("profile", 2, 60), ("install", 1, 30)]
+INSTANTS = [("compare", 1, 70), ("run", 1, 40), ("profile", 1, 60), ("install", 1, 30)]
 
 
 @pytest.mark.parametrize("verb, count", [

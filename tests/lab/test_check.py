@@ -72,7 +72,7 @@ def check(*words: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize(("fault", "label"), [(fault, label) for fault, labels in FAULTS.items() for label in labels.split()])
 def test_the_case_that_should_finds_the_fault(fault: str, label: str) -> None:
     # What hangs is seen sooner than by the case's own patience.
-    found = run_case(case(label), library(f"check_{fault}"), "quick", limit=2.5 if "fork" in label or "core" in label else 20)
+    found = run_case(case(label), library(f"check_{fault}"), "quick", limit=2 if "fork" in label or "core" in label else 20)
     if found.verdict == "skipped":
         pytest.skip(found.said)
     assert found.verdict == "fail" and found.said, found
@@ -115,7 +115,9 @@ def test_our_heaps_pass_every_case(heap: str) -> None:
     # Variants share their layers with the first ones: what they cannot change is not asked of each again.
     groups = {c.group for c in all_cases()} if heap in WHOLLY else {"conformance", "c++", "process", "stress"}
     cases = [c for c in all_cases() if c.group in groups and c.label not in ("latency/longest-call", *SLOW)]
-    if heap in WHOLLY:
+    if heap == "bfm-single":  # what the kernel is asked for is bfm's
+        cases = [c for c in cases if c.group != "system"]
+    elif heap in WHOLLY:
         cases += [case(label) for label in SLOW]
     found = [run_case(c, library(heap), "quick") for c in cases if c.label not in OPEN.get(heap, "").split()]
     assert not [f for f in found if f.verdict == "fail"]
@@ -167,6 +169,7 @@ def test_several_libraries_are_compared() -> None:
         (["glibc", "--only", "nosuchcase"], "there is no case 'nosuchcase'"),
         (["glibc", "--quick", "--instructions"], "opposite"),
         (["system"], "name a library to check"),
+        (["glibc", "--markdown", "/etc/passwd"], "/etc/passwd lacks the lines"),
     ],
 )
 def test_a_bad_request_gets_one_sentence(words: list[str], sentence: str) -> None:

@@ -67,6 +67,10 @@ def command(
         from ..execute.system_settings import require_permission
 
         require_permission([case.setting for case in cases if case.setting])
+    if markdown:
+        from ..report.check_markdown import around_marks
+
+        around_marks(markdown)
     allocators = _allocators(libraries, all_)
     amount = "quick" if quick else "deep" if instructions else "usual"
     with stop_on_signals() as stop:
@@ -76,7 +80,7 @@ def command(
             from ..execute.environment import snapshot
             from ..report.check_markdown import write_between_marks
 
-            write_between_marks(markdown, cards, snapshot(), "quick" if quick else "usual")
+            write_between_marks(markdown, cards, snapshot(), amount)
         if plot:
             from ..report.figure_calls import write_calls
 

@@ -22,12 +22,17 @@ PAGE = 132
 
 def write_between_marks(page: Path, cards: Sequence[ReportCard], machine: Mapping[str, object], amount: str) -> None:
     """The date, the machine, versions, the comparison, and each fault with who has it. UsageError without the marks."""
-    text = page.read_text()
-    before, begin, rest = text.partition(BEGIN)
+    before, after = around_marks(page)
+    page.write_text(before + BEGIN + measured(cards, machine, amount) + END + after)
+
+
+def around_marks(page: Path) -> tuple[str, str]:
+    """What stands before and after them; UsageError without them."""
+    before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UsageError(f"{page} lacks the lines {BEGIN.strip()} and {END}")
-    page.write_text(before + begin + measured(cards, machine, amount) + end + after)
+    return before, after
 
 
 def measured(cards: Sequence[ReportCard], machine: Mapping[str, object], amount: str) -> str:
