@@ -26,6 +26,9 @@ struct AddressWindow {
 
 // At most `most` bytes at a multiple of `alignment`, a power of two. Nothing is mapped there, neither by this call.
 inline AddressWindow free_window(std::size_t most, std::size_t alignment) {
+#if defined(__SANITIZE_THREAD__)
+  return {0, 0};  // ThreadSanitizer ends a program that maps where it has not foreseen it
+#endif
   const std::size_t page = page_bytes();
   void* probe = map(page);
   if (probe == nullptr) return {0, 0};

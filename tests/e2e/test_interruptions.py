@@ -125,7 +125,7 @@ def test_kill_9_in_slices_loses_at_most_the_block_in_flight(yard, seed):
     resumed = yard.run("resume")
     assert resumed.returncode == 0, resumed.stderr
     complete(yard)
-    assert kept <= {t.id for t in yard.record().trials if t.counted or t.stage == "warmup"} | {t.id for t in lost}
+    assert kept <= {t.id for t in yard.record().trials if t.status == "ok"}  # of the block in flight, too
 
 
 def test_a_reader_that_leaves_does_not_harm(yard):

@@ -28,7 +28,8 @@ TESTS = [
     # /proc of the emulator does not tell of resident memory.
     ("kit_test", "-ResidentMemory.*"),
     ("tracer_test", "ChainMemoTest.*:Samples.*:FrameRule.*:RuleCache.*:UnwindTable.*"),
-    ("heap_test", "Composition/Bfm*"),
+    # Under the emulator a handler that forks in the middle of malloc ends in a crash; on processors it does not.
+    ("heap_test", "Composition/Bfm*:-*AHandlerMayForkInTheMiddleOfItsThreadsVisit"),
     ("injector_test", "InterruptedCall.*"),
 ]
 

@@ -1,5 +1,6 @@
 // What the injector has a process call that runs already, once it has loaded this library (tracer/injector).
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,13 +10,13 @@
 namespace {
 
 std::atomic<pid_t> attaching{0};  // the process, while a thread of it is within; a child forked meanwhile is another
-constexpr int kNaps = 100;        // of a millisecond, that another thread may be within
+constexpr int kTurns = 100'000;   // that others get, for one of them to come out
 
 // An injector may have died and left a thread here, which soon comes out.
 bool enter() {
-  for (int nap = 0; attaching.exchange(getpid()) == getpid(); ++nap) {
-    if (nap == kNaps) return false;
-    usleep(1000);
+  for (int turn = 0; attaching.exchange(getpid()) == getpid(); ++turn) {
+    if (turn == kTurns) return false;
+    sched_yield();
   }
   return true;
 }

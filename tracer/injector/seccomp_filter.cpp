@@ -46,6 +46,7 @@ constexpr SystemCall kCalls[] = {
     {SYS_ftruncate, {3, 1 << 20}, "ftruncate"},
     {SYS_socket, {AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0}, "socket"},
     {SYS_connect, {3, kSomewhere, sizeof(sockaddr) + 94}, "connect"},
+    {SYS_getsockopt, {3, SOL_SOCKET, SO_PEERCRED, kSomewhere, kSomewhere}, "getsockopt"},
     {SYS_sendmsg, {3, kSomewhere, MSG_NOSIGNAL}, "sendmsg"},
     {SYS_getpid, {}, "getpid"},
     {SYS_getppid, {}, "getppid"},

@@ -291,7 +291,8 @@ class _Loop:
             machine = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
             whole = self.tally.whole_trials(workload)
             memory = max((t.get(settings.memory_metric, 0.0) for t in whole), default=0.0)
-            times = [(t[PRIMARY_TIME], t["cpu"]) for t in whole if PRIMARY_TIME in t]
+            asked = settings.interleave == "slices"
+            times = [(t[PRIMARY_TIME], t["cpu"]) for t in whole if PRIMARY_TIME in t and not asked]
             why = why_not(
                 self.programs[workload], list(self.treatments.values()), times=times, memory=memory, machine=machine
             )

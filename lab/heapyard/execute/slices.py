@@ -40,7 +40,7 @@ def why_not(
     """Why trials of the program run one after another; "" where they may share the machine in slices.
 
     `times`: wall and CPU seconds of its whole trials so far. What else runs on the machine delays some of them, so the
-    busiest one tells. `memory`: bytes that a trial holds; `machine`: that there are.
+    busiest one tells; empty where slices were asked for, whatever the program waits for. `memory`: bytes that a trial holds; `machine`: that there are.
     """
     if program.server:
         return "it is a server with a client"
@@ -48,10 +48,9 @@ def why_not(
         return "it measures its own time"
     if any(t.levels.get("tracer", "off") != "off" for t in treatments):
         return "the tracer's collector runs beside it"
-    wall = max((wall for wall, _ in times), default=0.0)
-    if wall < LEAST_SECONDS:
+    if times and max(wall for wall, _ in times) < LEAST_SECONDS:
         return f"it ends within {1000 * LEAST_SECONDS:.0f} ms"
-    if all(wall - cpu > MOST_IDLE * wall + BEGINNING for wall, cpu in times):
+    if times and all(wall - cpu > MOST_IDLE * wall + BEGINNING for wall, cpu in times):
         return f"it waits for {min(1 - cpu / wall for wall, cpu in times):.0%} of its time"
     if memory * len(treatments) > MOST_MEMORY * machine:
         return f"{len(treatments)} trials at once would hold {format_bytes(memory * len(treatments))}"
