@@ -3,16 +3,13 @@
 // Cost: one acquisition of the heap's lock per block. Threads: each remembers only which heap it uses.
 #pragma once
 
-#include <cstddef>
-
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
-#include "heap/layers/frontend/front_ends.hpp"
 
 namespace heapyard {
 
 template <class Spans>
-class NoCache : public NothingHeld {
+class NoCache {
  public:
   static constexpr bool kSampled = false;
   struct Thread {
@@ -41,8 +38,6 @@ class NoCache : public NothingHeld {
   }
 
   void stop(Thread*) {}
-  void take_over(const Thread*) {}
-  std::size_t free_bytes() { return 0; }
 
  private:
   static inline constinit thread_local Thread self_{};
