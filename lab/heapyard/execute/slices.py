@@ -40,7 +40,8 @@ def why_not(
     """Why trials of the program run one after another; "" where they may share the machine in slices.
 
     `times`: wall and CPU seconds of its whole trials so far. What else runs on the machine delays some of them, so the
-    busiest one tells; empty where slices were asked for, whatever the program waits for. `memory`: bytes that a trial holds; `machine`: that there are.
+    busiest one tells; empty where slices were asked for, whatever the program waits for. `memory`: bytes that a trial
+    holds; `machine`: that there are.
     """
     if program.server:
         return "it is a server with a client"

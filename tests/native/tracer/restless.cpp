@@ -184,8 +184,8 @@ void seccomp_wide() {
   filter({SYS_read, SYS_write, SYS_close, SYS_poll, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_brk, SYS_madvise, SYS_openat,
           SYS_pread64, SYS_newfstatat, SYS_fstat, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_memfd_create, SYS_ftruncate,
           SYS_socket, SYS_connect, SYS_getsockopt, SYS_sendmsg, SYS_getpid, SYS_getppid, SYS_gettid, SYS_readlink,
-          SYS_clock_gettime, SYS_prlimit64, SYS_sched_yield, SYS_kill, SYS_futex, SYS_restart_syscall, SYS_nanosleep, SYS_clock_nanosleep,
-          SYS_exit_group});
+          SYS_clock_gettime, SYS_prlimit64, SYS_sched_yield, SYS_kill, SYS_futex, SYS_restart_syscall, SYS_nanosleep,
+          SYS_clock_nanosleep, SYS_exit_group});
   naps();
 }
 
