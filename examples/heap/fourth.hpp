@@ -22,12 +22,9 @@ struct FourthChoices : ScallocDefaults {};
 
 // Everything is scalloc's, but for where large blocks come from.
 struct FourthParts : ScallocParts<FourthChoices> {
-  using Ranges = ObservedRanges<BestFitTree<Pages, HugeSteps<Pages>>>;
-  // The tree as a source of large blocks: its ranges are not known to be zero.
-  struct Large : Ranges {
-    static constexpr bool kZeroed = false;
-  };
+  using Large = ObservedRanges<BestFitTree<Outside, HugeSteps<Outside>>>;
   static inline constinit Large large;
+  static inline constinit TightOver<Large> tight{large};
 };
 
 using Fourth = MaskHeap<FourthParts>;

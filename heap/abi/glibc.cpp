@@ -17,13 +17,13 @@ int malloc_trim(std::size_t) noexcept { return Heap::trim() ? 1 : 0; }
 // None of glibc's options means anything here; 1, its success, keeps programs that check the answer running.
 int mallopt(int, int) noexcept { return 1; }
 
-// arena: bytes mapped; uordblks: in use by the program or cached for it; fordblks: free; the rest is 0.
+// arena: bytes mapped; uordblks: in use by the program; fordblks: free, or in a cache; the rest is 0.
 struct mallinfo2 mallinfo2() noexcept {
   const auto usage = Heap::usage();
   struct mallinfo2 info {};
   info.arena = usage.mapped;
-  info.fordblks = usage.free;
-  info.uordblks = usage.mapped - usage.free;
+  info.uordblks = usage.held();
+  info.fordblks = usage.mapped - usage.held();
   return info;
 }
 
@@ -46,13 +46,13 @@ int malloc_info(int options, std::FILE* file) noexcept {
   std::fprintf(
       file,
       "<malloc version=\"%s\"><system type=\"current\" size=\"%zu\"/><total type=\"rest\" size=\"%zu\"/></malloc>\n",
-      kName, usage.mapped, usage.free);
+      kName, usage.mapped, usage.mapped - usage.held());
   return 0;
 }
 
 void malloc_stats() noexcept {
   const auto usage = Heap::usage();
-  std::fprintf(stderr, "%s: %zu bytes mapped, %zu in use\n", kName, usage.mapped, usage.mapped - usage.free);
+  std::fprintf(stderr, "%s: %zu bytes mapped, %zu in use\n", kName, usage.mapped, usage.held());
 }
 
 }  // extern "C"

@@ -87,9 +87,8 @@ void* memalign(std::size_t alignment, std::size_t bytes) {
 
 int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
   if (!power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
-  const heapyard::os::KeepErrno keep;
   void* block = Heap::allocate_aligned(bytes, alignment);
-  if (block == nullptr) return ENOMEM;
+  if (block == nullptr) return ENOMEM;  // so is errno, as glibc's callers know it
   *result = block;
   return 0;
 }

@@ -6,15 +6,15 @@
 //                     BitsetSlab       a bitset of the free objects, and one word of state
 //   pool              SpanPool         empty slabs' pages, of 256 KiB and of 2 MiB
 //   ranges            PageGroups       eight small pages or a big one from each virtual span
-//                     VirtualSpans     2 MiB each, cut from one reservation
+//                     VirtualSpans     2 MiB each, cut from one window
 //   large blocks      LoneRanges       a mapping each
+//   short of space    TightBlocks      BFM's page records and tree
 //   pages             SystemPages
 #pragma once
 
 #include "heap/core/slab_classes.hpp"
+#include "heap/allocators/short_space.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
-#include "heap/layers/backend/lone_ranges.hpp"
-#include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/page_groups.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
@@ -42,8 +42,10 @@ struct ElfmallocParts {
   using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
   using Front = MagazineCache<Pool, Map, Pages, Capacity, Sampling>;
-  using Large = ObservedRanges<LoneRanges<Pages>>;
-  using Samples = SamplesOf<Sampling, ElfmallocParts, BestFitTree<Pages>>;
+  using Short = ShortSpace<Pages, ElfmallocParts>;
+  using Outside = typename Short::Outside;
+  using Large = typename Short::Large;
+  using Samples = SamplesOf<Sampling, ElfmallocParts, BestFitTree<Outside>>;
   static inline constinit Spans spans;
   static inline constinit Groups<false> small_groups{spans};
   static inline constinit Groups<true> big_groups{spans};
@@ -51,7 +53,9 @@ struct ElfmallocParts {
   static inline constinit PagePool<true> big_pages{big_groups};
   static inline constinit Pool pool{small_pages, big_pages};
   static inline constinit Front front{pool};
-  static inline constinit Large large;
+  static inline constinit typename Short::Tree spare;
+  static inline constinit Large large{spare};
+  static inline constinit typename Short::Tight tight{spare};
 };
 
 using Elfmalloc = MaskHeap<ElfmallocParts<MagazineCapacity>>;

@@ -8,17 +8,17 @@
 //   spans             AllocationBuffer    a hot span and a list of reusable ones for each size class
 //                     ListSpan            local list, remote stack, epoch
 //   pool              SpanPool            free spans on a stack per processor and size of real span
-//   ranges            VirtualSpans        2 MiB each, cut from one reservation
+//   ranges            VirtualSpans        2 MiB each, cut from one window
 //   large blocks      LoneRanges          a mapping each
+//   short of space    TightBlocks         BFM's page records and tree
 //   pages             SystemPages
 #pragma once
 
 #include <type_traits>
 
 #include "heap/core/scalloc_classes.hpp"
+#include "heap/allocators/short_space.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
-#include "heap/layers/backend/lone_ranges.hpp"
-#include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
 #include "heap/layers/frontend/core_buffers.hpp"
@@ -63,12 +63,16 @@ struct ScallocParts {
   using Front =
       std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
   using Map = VirtualSpanMap<Classes, Spans, Span>;
-  using Large = ObservedRanges<LoneRanges<Pages>>;
-  using Samples = SamplesOf<Sampling, ScallocParts, BestFitTree<Pages>>;
+  using Short = ShortSpace<Pages, ScallocParts>;
+  using Outside = typename Short::Outside;
+  using Large = typename Short::Large;
+  using Samples = SamplesOf<Sampling, ScallocParts, BestFitTree<Outside>>;
   static inline constinit Spans spans;
   static inline constinit Pool pool{spans};
   static inline constinit Front front{pool};
-  static inline constinit Large large;
+  static inline constinit typename Short::Tree spare;
+  static inline constinit Large large{spare};
+  static inline constinit typename Short::Tight tight{spare};
 };
 
 using Scalloc = MaskHeap<ScallocParts<>>;
@@ -112,6 +116,15 @@ struct ScallocSpansOf : ScallocDefaults {
   using Classes = core::ScallocClasses<Bytes, Whole>;
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
+// What virtual spans cost in page tables, and the idea without that: of spans of 64 KiB 32 share a page table. Blocks
+// above half a span come from BFM's tree, for a mapping each would be many.
+struct ScallocOfSmallSpans : ScallocSpansOf<std::size_t{64} << 10> {};
+struct ScallocSharedTablesParts : ScallocParts<ScallocOfSmallSpans> {
+  using Large = ObservedRanges<BestFitTree<Outside, HugeSteps<Outside>>>;
+  static inline constinit Large large;
+  static inline constinit TightOver<Large> tight{large};
+};
+using ScallocSharedTables = MaskHeap<ScallocSharedTablesParts>;
 // Not of the literature: for the tracer.
 struct ScallocWithSamples : ScallocDefaults {
   using Sampling = heapyard::Sampled;

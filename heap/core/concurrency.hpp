@@ -5,7 +5,10 @@
 #include <sys/single_threaded.h>
 
 #include <atomic>
+#include <cstdint>
 
+#include "heap/os/asymmetric_fence.hpp"
+#include "heap/os/futex.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard::core {
@@ -17,6 +20,13 @@ struct Concurrency {
   using Lock = os::Lock;
   // Whether the process has one thread, for now.
   static bool alone() { return __libc_single_threaded; }
+  static void light_fence() { os::AsymmetricFence::light(); }
+  static void heavy_fence() { os::AsymmetricFence::heavy(); }
+  // Sleeps while the word has this value, `milliseconds` at most if not 0; may return at any time.
+  static void wait(const Atomic<std::uint32_t>& word, std::uint32_t value, unsigned milliseconds) {
+    os::wait_while(word, value, milliseconds);
+  }
+  static void wake(const Atomic<std::uint32_t>& word) { os::wake(word); }
 };
 
 }  // namespace heapyard::core

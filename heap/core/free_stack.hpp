@@ -41,9 +41,6 @@ class FreeStack {
     busy_.store(false, std::memory_order_release);
   }
 
-  // In the child of a fork: who was at work is gone.
-  void reset() { busy_.store(false, std::memory_order_relaxed); }
-
  private:
   struct Item {
     Item* next;

@@ -67,6 +67,12 @@ class TaggedStack {
     }
   }
 
+  // In the child of a fork, which has one thread: what lay here lies nowhere.
+  void clear() {
+    const Tagged top(top_.load(std::memory_order_relaxed));
+    top_.store(Tagged(nullptr, top.tag() + 1).word(), std::memory_order_relaxed);
+  }
+
   bool empty() const { return Tagged(top_.load(std::memory_order_relaxed)).template pointer<Node>() == nullptr; }
 
  private:

@@ -16,17 +16,9 @@ concept RangeSource = requires(T source, const T& constant, void* range, std::si
   { source.trim() } -> std::same_as<void>;
 };
 
-// A lock or state that a fork must find in order. Called by the forking thread only.
-template <class T>
-concept ForkAware = requires(T layer) {
-  layer.fork_prepare();
-  layer.fork_parent();
-  layer.fork_child();
-};
-
 // Objects of size classes, several under one acquisition. allocate gives how many it got: 0 when memory is out.
 template <class T>
-concept SpanHeap = ForkAware<T> && requires(T heap, void** blocks, unsigned n, unsigned size_class, unsigned index) {
+concept SpanHeap = requires(T heap, void** blocks, unsigned n, unsigned size_class, unsigned index) {
   { T::kClasses } -> std::convertible_to<unsigned>;
   { heap.allocate(size_class, blocks, n, index) } -> std::same_as<unsigned>;
   { heap.free(blocks, n) } -> std::same_as<void>;

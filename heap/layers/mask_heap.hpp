@@ -1,10 +1,11 @@
 // A heap whose blocks find their span by masking their address; the storey below a composition.
 //
 // Idea: what lies in one reservation is in a span of it, whose header says what it holds (scalloc, OOPSLA 2015,
-// section 3; elfmalloc's slabs); what does not is a range of its own. This file joins map, front end, pool,
-// reservation and the source of large ranges. Cost: that of the front end up to the largest class; of that source
-// beyond. Errors: null with
-// errno ENOMEM, or false, when memory is out. A front end that is sampled: see layers/frontend/sampling.hpp.
+// section 3; elfmalloc's slabs); what does not is a range of its own, or packed tight where no span could be had. This
+// file joins map, front end, pool, window, tight blocks and the source of large ranges. Cost: that of the front end up
+// to the largest class; of that source beyond. When memory is out, the address space of what is free goes back, O(free
+// spans + N log N of N free ranges), and another try is made. Errors: null with errno ENOMEM, or false. A front end
+// that is sampled: see layers/frontend/sampling.hpp.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@
 
 namespace heapyard {
 
-// `Parts` makes the layers: constinit statics `spans`, `pool`, `front`, `large` and types Front, Map, Large,
-// Pages, Samples.
+// `Parts` makes the layers: constinit statics `spans`, `pool`, `front`, `large`, `tight` and types Front, Map, Large,
+// Outside (pages for what is no span), Samples.
 template <class Parts>
 class MaskHeap {
   using Map = typename Parts::Map;
@@ -32,24 +33,9 @@ class MaskHeap {
     using Front = typename Parts::Front;
     static Front& front() { return Parts::front; }
     static void start() { Parts::spans.reserve(); }
-    static void fork_prepare() {
-      Parts::front.fork_prepare();
-      Parts::large.fork_prepare();
-      Samples::fork_prepare();
-    }
-    static void fork_parent() {
-      Samples::fork_parent();
-      Parts::large.fork_parent();
-      Parts::front.fork_parent();
-    }
-    static void fork_child(typename Front::Thread* own) {
-      Samples::fork_child();
-      Parts::large.fork_child();
-      Parts::front.fork_child(own);
-    }
   };
   using Process = heapyard::Process<Layers>;
-  using Blocks = RangeBlocks<Process, Large, typename Parts::Pages, Samples>;
+  using Blocks = RangeBlocks<Process, Large, typename Parts::Outside, Samples>;
   using Lone = typename Blocks::Lone;
 
  public:
@@ -84,18 +70,20 @@ class MaskHeap {
   static void* allocate_zeroed(std::size_t bytes) {
     void* block = allocate(bytes);
     if (block == nullptr) return nullptr;
-    const bool zero = !Parts::spans.contains(block) && (Lone::owns(block) || (Large::kZeroed && !Samples::kSampled));
+    const bool zero = !Parts::spans.contains(block) && !Parts::tight.owns(block) && Lone::owns(block);
     return zero ? block : Blocks::zero(block, bytes);
   }
 
   static bool resize(void* block, std::size_t bytes) {
+    if (!Parts::spans.contains(block) && Parts::tight.owns(block)) return Parts::tight.resize(block, bytes);
     if (!Parts::spans.contains(block)) return Blocks::resize(Parts::large, block, bytes, Classes::kLargest);
     const std::size_t now = Map::usable(block);
     return bytes <= now && bytes >= now / 2;
   }
 
   static std::size_t usable(const void* block) {
-    return Parts::spans.contains(block) ? Map::usable(block) : Blocks::usable(Parts::large, block);
+    if (Parts::spans.contains(block)) return Map::usable(block);
+    return Parts::tight.owns(block) ? Parts::tight.usable(block) : Blocks::usable(Parts::large, block);
   }
 
   // From here on forks are safe; the library calls it when it is loaded.
@@ -103,23 +91,26 @@ class MaskHeap {
 
   // Whether free memory was offered to the system.
   static bool trim() {
-    const Visit visit = Process::enter();
+    const Visit visit = Process::enter_patiently();
     if (visit.again) return false;
-    Parts::pool.trim();
+    work_off(visit, Process::kAll);
+    Parts::pool.trim(false);
     Parts::large.trim();
     Samples::trim();
     Process::leave(visit);
     return true;
   }
 
-  // Mappings of single blocks are not counted.
+  // Mappings of single blocks are not counted. O(spans + threads). All zero where a thread may not enter.
   static HeapUsage usage() {
-    const auto large = Parts::large.usage();
-    const HeapUsage samples = Samples::usage();
-    HeapUsage sum = Map::usage(Parts::spans);
-    sum.mapped += large.mapped + samples.mapped;
-    sum.free += large.free + samples.free;
-    return sum;
+    const Visit visit = Process::enter_patiently();
+    if (visit.again) return {};
+    work_off(visit, Process::kAll);
+    const HeapUsage spans = Map::usage(Parts::pool), large = Parts::large.usage(), samples = Samples::usage();
+    const std::size_t free =
+        spans.free + large.free + samples.free + Parts::tight.free_bytes() + Parts::front.free_bytes();
+    Process::leave(visit);
+    return {spans.mapped + large.mapped + samples.mapped, free};
   }
 
  private:
@@ -127,31 +118,46 @@ class MaskHeap {
 
   static void* allocate_class(unsigned c, std::size_t bytes, std::size_t alignment = kAlignment) {
     void* block = Parts::front.allocate(c);
-    return block != nullptr ? block : refill(c, Front::kSampled ? bytes : 0, alignment);
+    return block != nullptr ? block : refill(c, bytes, alignment);
   }
 
-  // `bytes`: asked for; of use where the front end is sampled. A block of no span is aligned.
-  [[gnu::noinline]] static void* refill(unsigned c, [[maybe_unused]] std::size_t bytes, std::size_t alignment) {
+  // `bytes`: asked for. A block of no span is aligned.
+  [[gnu::noinline]] static void* refill(unsigned c, std::size_t bytes, std::size_t alignment) {
     const Visit visit = Process::enter();
-    if (visit.again) return os::or_no_memory(Lone::allocate(Classes::bytes_of(c), alignment));
-    work_off(visit);
+    if (visit.again) return Blocks::allocate_lone(Classes::bytes_of(c), alignment);
+    work_off(visit, Process::kFew);
     void* block = nullptr;
     if constexpr (Front::kSampled) {
       const std::size_t counted = Classes::bytes_of(c);
       if (const std::uint32_t log2_interval = Parts::front.due(visit, c, counted)) [[unlikely]]
         block = Samples::allocate(bytes, counted, alignment, log2_interval);
     }
-    if (block == nullptr) [[likely]]
+    if (block == nullptr && visit.thread != nullptr) [[likely]]
       block = Parts::front.refill(visit, c);
+    if (block == nullptr) [[unlikely]]
+      block = pack_tight(bytes, alignment);
     Process::leave(visit);
     return os::or_no_memory(block);
+  }
+
+  // For a thread that is inside.
+  [[gnu::noinline, gnu::cold]] static void* pack_tight(std::size_t bytes, std::size_t alignment) {
+    void* block = Parts::tight.allocate(bytes, alignment);
+    if (block != nullptr || !shrink()) return block;
+    return Parts::tight.allocate(bytes, alignment);
+  }
+
+  // Gives back the address space of what is free; whether there may be more of it now.
+  static bool shrink() {
+    Parts::pool.trim(true);
+    return Parts::large.shrink();
   }
 
   [[gnu::noinline]] static void release(Span* span, void* block) {
     block = Map::start_of(span, block);
     const Visit visit = Process::enter();
     if (visit.again) return Process::put_aside(block);
-    work_off(visit);
+    work_off(visit, Process::kFew);
     Parts::front.release(visit, span, block);
     Process::leave(visit);
   }
@@ -163,17 +169,33 @@ class MaskHeap {
 
   // `alignment`: 0 for what every range has.
   [[gnu::noinline]] static void* allocate_large(std::size_t bytes, std::size_t alignment) {
-    return Blocks::allocate(Parts::large, bytes, alignment, work_off);
+    const auto few = [](const Visit& visit) { work_off(visit, Process::kFew); };
+    void* block = Blocks::allocate(Parts::large, bytes, alignment, few);
+    if (block != nullptr || bytes > Blocks::kMost) [[likely]]
+      return block;
+    const Visit visit = Process::enter();
+    if (visit.again) return nullptr;
+    shrink();
+    Process::leave(visit);
+    return Blocks::allocate(Parts::large, bytes, alignment, few);
   }
 
   [[gnu::noinline]] static void free_large(void* block) {
-    if (block != nullptr) Blocks::free(Parts::large, block);
+    if (block == nullptr) return;
+    if (!Parts::tight.owns(block)) [[likely]]
+      return Blocks::free(Parts::large, block);
+    const Visit visit = Process::enter();
+    if (visit.again) return Process::put_aside(block);
+    Parts::tight.free(block);
+    Process::leave(visit);
   }
 
-  static void work_off(const Visit& visit) {
-    Process::work_off([&](void* block) {
+  static void work_off(const Visit& visit, unsigned most) {
+    Process::work_off(most, [&](void* block) {
       if (Parts::spans.contains(block))
         Parts::front.release(visit, Map::of(block), block);
+      else if (Parts::tight.owns(block))
+        Parts::tight.free(block);
       else
         Blocks::free_inside(Parts::large, block);
     });

@@ -31,25 +31,9 @@ class PrefixHeap {
     using Front = typename Parts::Front;
     static Front& front() { return Parts::front; }
     static void start() {}
-    static void fork_prepare() {
-      Parts::spans.fork_prepare();
-      Parts::ranges.fork_prepare();
-      Samples::fork_prepare();
-    }
-    static void fork_parent() {
-      Samples::fork_parent();
-      Parts::ranges.fork_parent();
-      Parts::spans.fork_parent();
-    }
-    static void fork_child(typename Front::Thread*) {
-      Samples::fork_child();
-      Parts::ranges.fork_child();
-      Parts::spans.fork_child();
-    }
   };
   using Process = heapyard::Process<Layers>;
   using Blocks = RangeBlocks<Process, typename Parts::Ranges, typename Parts::Pages, Samples>;
-  using Lone = typename Blocks::Lone;
 
  public:
   static constexpr bool kSampled = Front::kSampled;
@@ -105,23 +89,25 @@ class PrefixHeap {
 
   // Whether free memory was offered to the system. O(N) system calls for N free ranges.
   static bool trim() {
-    const Visit visit = Process::enter();
+    const Visit visit = Process::enter_patiently();
     if (visit.again) return false;
+    work_off(Process::kAll);
     Parts::ranges.trim();
     Samples::trim();
     Process::leave(visit);
     return true;
   }
 
-  // O(page records).
+  // O(page records + threads). All zero where a thread may not enter.
   static HeapUsage usage() {
-    const Visit visit = Process::enter();
+    const Visit visit = Process::enter_patiently();
     if (visit.again) return {};
+    work_off(Process::kAll);
     const HeapUsage ranges = Parts::ranges.usage();
     const HeapUsage samples = Samples::usage();
-    const std::size_t in_spans = Parts::spans.free_bytes();
+    const std::size_t free = ranges.free + samples.free + Parts::spans.free_bytes() + Parts::front.free_bytes();
     Process::leave(visit);
-    return {ranges.mapped + samples.mapped, ranges.free + samples.free + in_spans};
+    return {ranges.mapped + samples.mapped, free};
   }
 
  private:
@@ -130,7 +116,7 @@ class PrefixHeap {
   // `bytes`: asked for; of use where the front end is sampled.
   [[gnu::noinline]] static void* refill(unsigned size_class, [[maybe_unused]] std::size_t bytes) {
     const Visit visit = Process::enter();
-    if (visit.again) return os::or_no_memory(Lone::allocate(Steps::bytes_of(size_class), kAlignment));
+    if (visit.again) return Blocks::allocate_lone(Steps::bytes_of(size_class), kAlignment);
     work_off();
     void* block = nullptr;
     if constexpr (Front::kSampled) {
@@ -159,8 +145,8 @@ class PrefixHeap {
 
   [[gnu::noinline]] static void free_range(void* block) { Blocks::free(Parts::ranges, block); }
 
-  static void work_off() {
-    Process::work_off([](void* block) {
+  static void work_off(unsigned most = Process::kFew) {
+    Process::work_off(most, [](void* block) {
       if (PageRecord::prefix_of(block) != 0)
         Parts::spans.free(&block, 1);
       else

@@ -32,12 +32,18 @@ class RangeBlocks {
   static void* allocate(Ranges& ranges, std::size_t bytes, std::size_t alignment, WorkOff work_off) {
     if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
     const Visit visit = Process::enter();
-    if (visit.again) return os::or_no_memory(Lone::allocate(bytes, alignment));
+    if (visit.again) return allocate_lone(bytes, alignment);
     work_off(visit);
     void* block = alignment == 0 ? ranges.allocate(bytes) : ranges.allocate_aligned(bytes, alignment);
     Process::leave(visit);
     tell_allocated(block, bytes);
     return os::or_no_memory(block);
+  }
+
+  // For a thread that may not enter.
+  static void* allocate_lone(std::size_t bytes, std::size_t alignment) {
+    Process::pace();
+    return os::or_no_memory(Lone::allocate(bytes, alignment));
   }
 
   static void free(Ranges& ranges, void* block) {

@@ -4,7 +4,7 @@
 // a tree of its own, where it looks like any range: its free leaves the fast path by itself (tcmalloc gives a sample a
 // span for the same reason). The word before it tells, by bit 1, that it is a sample, and what it stands for; a zero
 // word follows, as before every range. For its owner it is as large as any block of its class. Cost: O(log N) of N
-// samples. Threads and forks: as the tree. Errors: null.
+// samples. Threads: as the tree. Errors: null.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,6 @@ namespace heapyard {
 // In heaps that are not sampled.
 struct NoSampledBlocks {
   static constexpr bool kSampled = false;
-  static void fork_prepare() {}
-  static void fork_parent() {}
-  static void fork_child() {}
   static void trim() {}
   static HeapUsage usage() { return {}; }
 };
@@ -65,9 +62,6 @@ class SampledBlocks {
 
   static void trim() { tree_.trim(); }
   static HeapUsage usage() { return tree_.usage(); }
-  static void fork_prepare() { tree_.fork_prepare(); }
-  static void fork_parent() { tree_.fork_parent(); }
-  static void fork_child() { tree_.fork_child(); }
 
  private:
   static constexpr std::size_t kPrefix = 16;

@@ -2,18 +2,16 @@
 //
 // Idea: three states as in Drepper, "Futexes Are Tricky" (2011), section 5: free, held, held with sleepers. While
 // the process has one thread no atomic instruction is spent. Cost: lock and unlock O(1) uncontended; the spin is
-// bounded, then one system call per sleep. Fork: the child resets it. Not recursive; whoever may meet its own lock
-// does not come here (layers/frontend/entry.hpp).
+// bounded, then one system call per sleep. Fork: no thread is inside the heap then (layers/gate.hpp), so it is free.
+// Not recursive; whoever may meet its own lock does not come here (layers/frontend/entry.hpp).
 #pragma once
 
-#include <linux/futex.h>
 #include <sys/single_threaded.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 
+#include "heap/os/futex.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard::os {
@@ -43,6 +41,16 @@ class Lock {
       wait();
   }
 
+  // Whether the lock was free, and is held now.
+  bool try_lock() {
+    if (__libc_single_threaded) {
+      state_.store(kHeld, std::memory_order_relaxed);
+      return true;
+    }
+    std::uint32_t expected = kFree;
+    return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire);
+  }
+
   void unlock() {
     if (__libc_single_threaded) {
       state_.store(kFree, std::memory_order_relaxed);
@@ -60,7 +68,6 @@ class Lock {
   static constexpr int kSpins = 100;  // about a lock transfer between processors
 
   [[gnu::noinline, gnu::cold]] void wait() {
-    const KeepErrno keep;
     for (int spin = 0; spin < kSpins; ++spin) {
       std::uint32_t expected = kFree;
       if (state_.load(std::memory_order_relaxed) == kFree &&
@@ -69,15 +76,10 @@ class Lock {
       }
       pause();
     }
-    while (state_.exchange(kSleepers, std::memory_order_acquire) != kFree) {
-      syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, kSleepers, nullptr, nullptr, 0);
-    }
+    while (state_.exchange(kSleepers, std::memory_order_acquire) != kFree) wait_while(state_, kSleepers);
   }
 
-  [[gnu::noinline, gnu::cold]] void wake() {
-    const KeepErrno keep;
-    syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  }
+  [[gnu::noinline, gnu::cold]] void wake() { os::wake(state_, 1); }
 
   std::atomic<std::uint32_t> state_{kFree};
 };

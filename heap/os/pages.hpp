@@ -32,16 +32,20 @@ constexpr std::size_t round_up(std::size_t value, std::size_t power_of_two) {
 // 4, 16 or 64 KiB: known at run time only, on AArch64 for one.
 inline std::size_t page_bytes() { return getauxval(AT_PAGESZ); }
 
-// Zeroed memory, private to the process; null when there is none. `bytes` is rounded up to pages.
-inline void* map(std::size_t bytes) {
+// Zeroed memory as near behind `wish` as the system likes; null when there is none.
+inline void* map_near(void* wish, std::size_t bytes) {
   const KeepErrno keep;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(wish, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-inline void unmap(void* memory, std::size_t bytes) {
+// Zeroed memory, private to the process; null when there is none. `bytes` is rounded up to pages.
+inline void* map(std::size_t bytes) { return map_near(nullptr, bytes); }
+
+// False when the system cannot keep one more mapping apart; then nothing changed.
+inline bool unmap(void* memory, std::size_t bytes) {
   const KeepErrno keep;
-  munmap(memory, bytes);
+  return munmap(memory, bytes) == 0;
 }
 
 // The same at a multiple of `alignment`, a power of two of at least a page. Up to three system calls.
@@ -58,11 +62,24 @@ inline void* map_aligned(std::size_t bytes, std::size_t alignment) {
   return reinterpret_cast<void*>(first);
 }
 
-// Address space alone, at a multiple of `alignment`: it reads as zeros and may not be written before commit(). Not
-// charged to the process's memory, whatever the system's policy on overcommit.
-inline void* reserve(std::size_t bytes, std::size_t alignment) {
+enum class Placed { done, occupied, refused };
+
+// Zeroed memory, private to the process, at a place where nothing lies. (A kernel before 4.17 takes the place for a
+// wish; then nothing is ever placed.)
+inline Placed place(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  void* memory = mmap(nullptr, bytes + alignment, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(at, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory == at) return Placed::done;
+  if (memory == MAP_FAILED) return errno == EEXIST ? Placed::occupied : Placed::refused;
+  munmap(memory, bytes);
+  return Placed::occupied;
+}
+
+// Address space that nobody may touch, at a multiple of `alignment`; null when there is none.
+inline void* hold(std::size_t bytes, std::size_t alignment) {
+  const KeepErrno keep;
+  void* memory = mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t first = round_up(start, alignment);
@@ -71,16 +88,18 @@ inline void* reserve(std::size_t bytes, std::size_t alignment) {
   return reinterpret_cast<void*>(first);
 }
 
-// Makes whole pages of a reservation writable; false when the system has no memory for them.
-inline bool commit(void* memory, std::size_t bytes) {
+// Zeroed memory in the midst of what is held; `back`: nothing but held again.
+inline bool place_in_held(void* at, std::size_t bytes, bool back = false) {
   const KeepErrno keep;
-  return mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0;
+  const int access = back ? PROT_NONE : PROT_READ | PROT_WRITE;
+  return mmap(at, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at;
 }
 
-// The other way round. Empties nothing.
-inline void uncommit(void* memory, std::size_t bytes) {
+// Whether the page at `page` is in memory.
+inline bool filled(void* page) {
   const KeepErrno keep;
-  mprotect(memory, bytes, PROT_READ);
+  unsigned char resident = 0;
+  return mincore(page, 1, &resident) == 0 && (resident & 1) != 0;
 }
 
 // Asks for huge pages where the system gives them on request only; no harm where it never does.

@@ -1,6 +1,7 @@
 // The operating system as a policy: what layers that map memory take as their `Pages`.
 #pragma once
 
+#include "heap/os/address_space.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard::os {
@@ -8,11 +9,16 @@ namespace heapyard::os {
 struct SystemPages {
   static void* map(std::size_t bytes) { return os::map(bytes); }
   static void* map_aligned(std::size_t bytes, std::size_t alignment) { return os::map_aligned(bytes, alignment); }
-  static void* reserve(std::size_t bytes, std::size_t alignment) { return os::reserve(bytes, alignment); }
-  static bool commit(void* memory, std::size_t bytes) { return os::commit(memory, bytes); }
-  static void uncommit(void* memory, std::size_t bytes) { os::uncommit(memory, bytes); }
+  static void* map_near(void* wish, std::size_t bytes) { return os::map_near(wish, bytes); }
+  static Placed place(void* at, std::size_t bytes) { return os::place(at, bytes); }
+  static void* hold(std::size_t bytes, std::size_t alignment) { return os::hold(bytes, alignment); }
+  static bool place_in_held(void* at, std::size_t bytes, bool back) { return os::place_in_held(at, bytes, back); }
+  static AddressWindow window(std::size_t most, std::size_t alignment) { return os::free_window(most, alignment); }
+  static bool filled(void* page) { return os::filled(page); }
+  static std::size_t limit() { return os::address_limit(); }
+  static bool charges() { return os::charges_for_untouched(); }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
-  static void unmap(void* memory, std::size_t bytes) { os::unmap(memory, bytes); }
+  static bool unmap(void* memory, std::size_t bytes) { return os::unmap(memory, bytes); }
   static bool decommit(void* memory, std::size_t bytes) { return os::decommit(memory, bytes); }
 };
 

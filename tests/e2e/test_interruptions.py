@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import signal
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +17,8 @@ import pytest
 from e2e_yard import counted, program, wait_until
 
 from heapyard import store
+from heapyard.model import places
+from heapyard.model.errors import HeapyardError
 
 BLOCKS = 6
 TREATMENTS = 3  # glibc, its A/A control, plain
@@ -129,3 +136,133 @@ def test_a_reader_that_leaves_does_not_harm(yard):
     assert "Traceback" not in process.stderr.read()
     process.stdout = None
     assert yard.record().status == "finished"
+
+
+STUDY = """
+[study]
+title = "killed: threadtest"
+mutator = "threadtest"
+allocators = ["glibc", "jemalloc"]
+blocks = 3
+time = "wall_time"
+memory = "rss_average"
+[options]
+iterations = 5
+objects = 500
+"""
+
+
+class Killed:
+    """A command that is killed again and again, in folders of its own. Left alone once, it says how long it takes."""
+
+    def __init__(self, yard, *words: object):
+        self.yard, self.words = yard, words
+        self.temporary = yard.folder / "tmp"
+        self.temporary.mkdir()
+        yard.env["TMPDIR"] = str(self.temporary)
+        self.groups = groups()
+        began = time.monotonic()
+        assert (done := yard.run(*words)).returncode == 0, done.stderr
+        self.seconds = time.monotonic() - began
+
+    def kill(self, after: float) -> bool:
+        """Whether it was killed: so long after its start, if it was not done before. Nothing finished may be lost."""
+        killer = [sys.executable, Path(__file__).with_name("killed.py"), after, *self.yard.command(*self.words)]
+        process = subprocess.Popen([str(word) for word in killer], env=self.yard.env, cwd=self.yard.folder,
+                                   stdout=subprocess.PIPE, text=True)
+        finished: dict[tuple[str, int], object] = {}
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.05):
+                finished.update(trials_of(self.yard))
+
+        began = time.monotonic()
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        told, _ = process.communicate(timeout=120)
+        done.set()
+        watcher.join()
+        if not (answer := json.loads(told))["killed"]:
+            self.seconds = min(self.seconds, time.monotonic() - began)  # the first run was slower
+        assert answer["left"] == [], f"killed after {after:.3f} s"
+        kept = trials_of(self.yard)
+        assert {key: kept.get(key) for key in finished} == finished, f"killed after {after:.3f} s"
+        return bool(answer["killed"])
+
+    def end(self) -> None:
+        """Once more to the end: it works, and what the killed ones left on the machine is gone."""
+        for path in self.temporary.iterdir():
+            os.utime(path, (0, 0))  # young ones are spared
+        assert (done := self.yard.run(*self.words)).returncode == 0, done.stderr
+        assert list(self.temporary.iterdir()) == [] and groups() <= self.groups
+
+
+def groups() -> set[str]:
+    return {str(path) for path in Path("/sys/fs/cgroup").glob("**/heapyard-[0-9]*-*")}
+
+
+def trials_of(yard) -> dict[tuple[str, int], object]:
+    """What the stores of all experiments hold of trials that ended well."""
+    found: dict[tuple[str, int], object] = {}
+    for listed in store.list_records(yard.results):
+        try:
+            record = store.load_record(listed.path)
+        except HeapyardError:
+            continue  # half created: it has no trials
+        found |= {(listed.id, trial.id): trial.metrics for trial in record.trials if trial.status == "ok"}
+    return found
+
+
+def unfinished(yard) -> list[str]:
+    return [listed.id for listed in store.list_records(yard.results) if listed.status == "interrupted"]
+
+
+def private_state(yard) -> Path:
+    """Everything set-up made, but for allocators of its own: those are what is installed and killed."""
+    state = yard.folder / "state"
+    state.mkdir()
+    for path in places.state().iterdir():
+        if path.name in ("build", "venv", "stamps", "inputs"):
+            (state / path.name).symlink_to(path)
+    yard.env["HEAPYARD_STATE"] = str(state)
+    return state
+
+
+# (verb, instants of the usual tests, instants on request)
+INSTANTS = [("compare", 1, 70), ("run", 1, 40), ("profile", 1, 60), ("install", 1, 30), ("check", 0, 20)]
+
+
+@pytest.mark.parametrize("verb, count", [
+    *[pytest.param(verb, few, id=verb) for verb, few, _ in INSTANTS if few],
+    *[pytest.param(verb, many, id=f"{verb}-{many}-times", marks=pytest.mark.on_request) for verb, _, many in INSTANTS],
+])
+def test_kill_9_at_any_instant_of_any_verb(yard, verb, count):
+    """Nothing that was finished is lost, nothing keeps running, nothing piles up, and what was begun can be resumed."""
+    if verb == "compare":
+        killed = Killed(yard, *yard.comparison(program("naps"), 30, blocks=3))
+    elif verb == "run":
+        (yard.folder / "study.toml").write_text(STUDY)
+        killed = Killed(yard, "run", yard.folder / "study.toml", "--no-html")
+    elif verb == "profile":
+        killed = Killed(yard, "profile", "--", program("naps"), 300)
+    elif verb == "check":
+        killed = Killed(yard, "check", "glibc", "--quick", "--only", "process", "--only", "limits")
+    else:
+        peers = private_state(yard) / "peers"
+        if count > 5:  # the others are packages: they are looked at and not built
+            del yard.env["HEAPYARD_OFFLINE"]
+        killed = Killed(yard, "allocators", "install", "glibc", "jemalloc", *(["rpmalloc"] if count > 5 else []))
+    chance = random.Random(count)
+    kills = tries = 0
+    while kills < count and (tries := tries + 1) <= 3 * count:
+        if verb == "install" and count > 5:
+            shutil.rmtree(peers)
+        kills += killed.kill(chance.uniform(0, killed.seconds))
+        for name in unfinished(yard):
+            kept = trials_of(yard)
+            assert (resumed := yard.run("resume", name)).returncode == 0, resumed.stderr
+            assert kept.items() <= trials_of(yard).items() and name not in unfinished(yard)
+    print(f"{verb}: killed {kills} times, done before {tries - kills} times")
+    assert kills == count
+    killed.end()

@@ -7,7 +7,11 @@ attaching as a whole is tried in a virtual machine, on request. That needs qemu-
 
 from __future__ import annotations
 
+import json
+import os
+import resource
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -15,6 +19,7 @@ import pytest
 from profiled import program
 from virtual_machine import boot, file_system
 
+from heapyard.catalog.own_heaps import own_heaps
 from heapyard.model import places
 
 # The least that an x86-64 program may rely on; XSAVE without AVX; AVX2; all that the emulator has.
@@ -105,3 +110,69 @@ def test_attaching_on_another_processor(tmp_path: Path, processor: str, count: i
     answers = [line for line in lines if ": right " in line]
     assert len(answers) == 10, lines
     print(processor, count, *answers, sep="\n  ")
+
+
+CROSS = "aarch64-linux-gnu"
+GROUPS = ("conformance", "c++", "process", "stress")  # limits and resident memory are those of the emulator
+WATCHED = 8 << 30  # bytes of address space: a heap that maps more is refused, and does not eat the machine
+
+
+@pytest.fixture(scope="module")
+def aarch64(root: Path) -> Path:
+    """The cases of `heapyard check`, compiled for AArch64, and heaps as they are asked for."""
+    for tool in (f"{CROSS}-g++", "qemu-aarch64", "cmake", "ninja"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"this machine has no {tool} (Debian's packages g++-aarch64-linux-gnu and qemu-user)")
+    folder = places.state() / "build" / "aarch64"
+    subprocess.run(["cmake", "-S", root, "-B", folder, "-G", "Ninja", "-DCMAKE_SYSTEM_NAME=Linux",
+                    "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_C_COMPILER={CROSS}-gcc",
+                    f"-DCMAKE_CXX_COMPILER={CROSS}-g++"], check=True, capture_output=True)
+    compiled(folder, "check_heap", "check_first", "check_plugin")
+    return folder
+
+
+def compiled(folder: Path, *targets: str) -> None:
+    made = subprocess.run(["cmake", "--build", folder, "--target", *targets], capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout[-4000:]
+
+
+def checked(folder: Path, label: str, heap: str = "") -> dict[str, object]:
+    """What a case found under an emulated AArch64, with a heap of ours or with the C library's."""
+    library = ["-E", f"LD_PRELOAD={folder / 'lib' / f'lib{heap}.so'}"] if heap else []
+    emulator = shutil.which("qemu-aarch64")
+    env = {"PATH": "/usr/bin:/bin", "QEMU_LD_PREFIX": f"/usr/{CROSS}", "HEAPYARD_EMULATOR": str(emulator)}
+    process = subprocess.Popen([str(emulator), *library, str(folder / "bin" / "check_heap"), label, "quick"], env=env, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (WATCHED, WATCHED)))
+    try:
+        out, errors = process.communicate(timeout=180)
+    except subprocess.TimeoutExpired:
+        return {"verdict": "fail", "said": "hangs"}
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+    last = out.splitlines()[-1] if out else ""
+    return json.loads(last) if last.startswith("{") else {"verdict": "fail", "said": f"{process.returncode}: {errors[-300:]}"}
+
+
+@pytest.fixture(scope="module")
+def passed_by_glibc(aarch64: Path) -> list[str]:
+    """The cases that the emulator itself does not break: its forks and threads leak and lose locks."""
+    listed = subprocess.run([places.native("check_heap"), "--list"], capture_output=True, text=True, check=True).stdout
+    labels = [f"{c['group']}/{c['name']}" for c in json.loads(listed) if c["group"] in GROUPS and not c["information"]]
+    sound = [label for label in labels if checked(aarch64, label)["verdict"] in ("pass", "note")]
+    assert len(sound) > 0.8 * len(labels), set(labels) - set(sound)
+    return sound
+
+
+@pytest.mark.on_request
+@pytest.mark.parametrize("heap", [heap.name for heap in own_heaps()])
+def test_our_heaps_on_aarch64(aarch64: Path, passed_by_glibc: list[str], heap: str):
+    compiled(aarch64, f"heap_{heap}")
+    found = {label: checked(aarch64, label, heap) for label in passed_by_glibc}
+    faults = {label: answer["said"] for label, answer in found.items() if answer["verdict"] == "fail"}
+    print(f"{heap}: {len(found) - len(faults)} of {len(found)} cases pass")
+    assert faults == {}

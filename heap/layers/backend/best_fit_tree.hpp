@@ -6,7 +6,7 @@
 // for the paper is silent: blocks grow by the steps of a policy (growth.hpp); a split hands out the upper part, so
 // the rest keeps its place in the tree by address. Prefix of a block in use: its size, then a zero word, by which a
 // pointer shows that it is not a bucket's block. Cost: allocate, free, resize O(log N) of N free blocks, and one
-// system call when growing; trim O(N) calls. Threads: one lock. Fork: holds the lock across it.
+// system call when growing; trim O(N) calls. Threads: one lock.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,15 @@
 
 namespace heapyard {
 
-// Pages: static map(bytes) and decommit(memory, bytes), as os::map; a test puts a source there that fails on request.
+// Pages: static map(bytes), unmap and decommit(memory, bytes), as os::map; a test puts a source there that fails on
+// request.
 template <class Pages, class Growth = SmallSteps<Pages>>
 class BestFitTree {
  public:
   static constexpr std::size_t kPrefix = 2 * sizeof(std::size_t);
   static constexpr std::size_t kLeast = 64 * sizeof(void*);  // paper: smaller blocks are the buckets'
   static constexpr std::size_t kAlignment = 16;
+  static constexpr std::size_t kWorth = 32;
 
   constexpr BestFitTree() = default;
 
@@ -82,6 +84,9 @@ class BestFitTree {
 
   std::size_t usable(const void* range) const { return block_of(range)->size - kPrefix; }
 
+  // Bytes that the range takes in all.
+  std::size_t occupied(const void* range) const { return block_of(range)->size; }
+
   // Gives the whole pages inside every free block back to the system.
   void trim() {
     const os::Locked locked(lock_);
@@ -91,16 +96,42 @@ class BestFitTree {
     }
   }
 
+  // Gives the address space of the whole pages inside every free block back too; whether there was any. O(N log N), but
+  // O(1) until a part in kWorth of what is mapped was freed since: a full heap does not look for each block again.
+  bool shrink() {
+    const os::Locked locked(lock_);
+    if (free_ < shrunk_) shrunk_ = free_;
+    if (free_ == shrunk_ || free_ - shrunk_ < mapped_ / kWorth) return false;
+    const std::size_t before = mapped_;
+    for (Block *block = by_address_.empty() ? nil() : by_address_.last(0), *next; block != nil(); block = next) {
+      next = by_address_.neighbour(block, 1);
+      const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + block->size;
+      // What stays before and behind is a free block, or nothing.
+      std::uintptr_t from = os::round_up(start, os::page_bytes()), to = end & ~(os::page_bytes() - 1);
+      if (from != start && from - start < kLeast) from += os::page_bytes();
+      if (to != end && end - to < kLeast) to -= os::page_bytes();
+      if (from >= to) continue;
+      forget_size(block);
+      by_address_.erase(block);
+      free_ -= end - start;
+      if (from != start) release(block, from - start);
+      if (to != end) release(reinterpret_cast<Block*>(to), end - to);
+      if (Pages::unmap(reinterpret_cast<void*>(from), to - from))
+        mapped_ -= to - from;
+      else
+        release(reinterpret_cast<Block*>(from), to - from);
+    }
+    shrunk_ = free_;
+    return mapped_ != before;
+  }
+
   HeapUsage usage() {
     const os::Locked locked(lock_);
     return {mapped_, free_};
   }
 
-  void fork_prepare() { lock_.lock(); }
-  void fork_parent() { lock_.unlock(); }
-  void fork_child() { lock_.reset(); }
-
-  // For tests: whether every INVARIANT holds, with the number of free blocks. O(N log N).
+  // For tests: whether every INVARIANT holds, with the number of free blocks. O(N log N). Defined beside them
+  // (tests/native/heap/consistent_tree.hpp).
   bool consistent(std::size_t* blocks) const;
 
  private:
@@ -259,34 +290,8 @@ class BestFitTree {
   core::RedBlackTree<Block, &Block::by_size> by_size_{&nil_};
   std::size_t mapped_ = 0;
   std::size_t free_ = 0;  // INVARIANT: the sum of the sizes of all free blocks
+  std::size_t shrunk_ = 0;  // the least free_ since address space was last given back
   os::Lock lock_;
 };
-
-template <class Pages, class Growth>
-bool BestFitTree<Pages, Growth>::consistent(std::size_t* blocks) const {
-  std::size_t count = 0, bytes = 0, listed = 0;
-  if (!by_address_.empty()) {
-    const Block* before = nullptr;
-    for (Block* block = by_address_.last(0); block != nil(); block = by_address_.neighbour(block, 1)) {
-      if (block->size < kLeast || block->size % kAlignment != 0) return false;
-      if (before != nullptr && reinterpret_cast<const char*>(before) + before->size >= reinterpret_cast<char*>(block))
-        return false;
-      before = block;
-      ++count;
-      bytes += block->size;
-    }
-    std::size_t last = 0;
-    for (Block* head = by_size_.last(0); head != nil(); head = by_size_.neighbour(head, 1)) {
-      if (head->size <= last || head->prev != nullptr) return false;
-      last = head->size;
-      for (Block* block = head; block != nullptr; block = block->next) {
-        if (block->size != last || (block->next != nullptr && block->next->prev != block)) return false;
-        ++listed;
-      }
-    }
-  }
-  *blocks = count;
-  return listed == count && bytes == free_ && bytes <= mapped_;
-}
 
 }  // namespace heapyard

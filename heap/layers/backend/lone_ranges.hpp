@@ -16,8 +16,6 @@ class LoneRanges {
   using Lone = LoneMapping<Pages>;
 
  public:
-  static constexpr bool kZeroed = true;
-
   constexpr LoneRanges() = default;
   void* allocate(std::size_t bytes) { return Lone::allocate(bytes, Lone::kPrefix); }
   void* allocate_aligned(std::size_t bytes, std::size_t alignment) { return Lone::allocate(bytes, alignment); }
@@ -26,10 +24,6 @@ class LoneRanges {
   bool resize(void*, std::size_t) { return false; }
   void trim() {}
   HeapUsage usage() { return {}; }  // not counted
-
-  void fork_prepare() {}
-  void fork_parent() {}
-  void fork_child() {}
 };
 
 }  // namespace heapyard

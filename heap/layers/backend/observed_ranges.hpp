@@ -1,7 +1,7 @@
 // A source of ranges that tells of each it gives and takes.
 //
 // Idea: page records and large blocks both come from the ranges, so this is where the events of BFM's tracer are
-// (report of BFM, section 4.1). Cost: that of the ranges, and a load. Threads and forks: as the ranges.
+// (report of BFM, section 4.1). Cost: that of the ranges, and a load. Threads: as the ranges.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 
 namespace heapyard {
 
-// Spans: a source of 2 MiB each, at a multiple of that, zeroed. Page: has `bool big_page` as its first member.
+// Spans: VirtualSpans of 2 MiB each, of one colour. Page: has `bool big_page` as its first member.
 template <class Page, class Spans, std::size_t Small, bool Big>
 class PageGroups {
   static_assert(Spans::kSpan % Small == 0);
@@ -20,38 +20,37 @@ class PageGroups {
  public:
   constexpr explicit PageGroups(Spans& spans) : spans_(spans) {}
 
-  // A zeroed page, but for what it is, to be committed; null when there are none left.
-  void* allocate() {
+  // A page whose first `bytes` are there, zeroed but for what it is; null when it cannot be had. `there`: how many are.
+  void* allocate(std::size_t bytes, std::size_t& there) {
     if constexpr (Big) {
-      auto* page = static_cast<Page*>(spans_.allocate());
-      if (page == nullptr || !spans_.commit(page, os::page_bytes())) return nullptr;
-      page->big_page = true;
+      auto* page = static_cast<Page*>(spans_.allocate(bytes, there));
+      if (page != nullptr) page->big_page = true;
       return page;
     }
     const os::Locked locked(lock_);
-    if (left_ == 0) {
-      next_ = static_cast<char*>(spans_.allocate());
+    if (next_ == Spans::kSpan) {
       // What its pages are, small, is what its first byte says when it is zero.
-      if (next_ == nullptr || !spans_.commit(next_, os::page_bytes())) return nullptr;
-      left_ = Spans::kSpan / Small;
+      auto* group = static_cast<char*>(spans_.allocate(bytes, there_));
+      if (group == nullptr) return nullptr;
+      group_ = group;
+      next_ = 0;
+    } else if (!spans_.extend(group_, next_ + bytes, there_)) {
+      return nullptr;
     }
-    --left_;
+    there = bytes;
     next_ += Small;
-    return next_ - Small;
+    return group_ + next_ - Small;
   }
 
-  bool commit(void* memory, std::size_t bytes) { return spans_.commit(memory, bytes); }
-  void give_back(void* memory, std::size_t bytes) { spans_.give_back(memory, bytes); }
-
-  void fork_prepare() { lock_.lock(); }
-  void fork_parent() { lock_.unlock(); }
-  void fork_child() { lock_.reset(); }
+  bool extend(void* page, std::size_t bytes, std::size_t& there) { return spans_.extend(page, bytes, there); }
+  void give_back(void* page, std::size_t& there, bool all) { spans_.give_back(page, there, all); }
 
  private:
   Spans& spans_;
   os::Lock lock_;
-  char* next_ = nullptr;
-  std::size_t left_ = 0;  // pages of this group
+  char* group_ = nullptr;
+  std::size_t next_ = Spans::kSpan;  // bytes of the group
+  std::size_t there_ = 0;            // that are mapped
 };
 
 }  // namespace heapyard

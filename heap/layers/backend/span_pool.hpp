@@ -3,15 +3,16 @@
 // Idea: scalloc's span-pool (OOPSLA 2015, section 3.4). A thread puts and gets at its own stack first, looks at the
 // others of the same size, then at other sizes, smaller ones first; only then is a new virtual span cut. Policy:
 // whether memory behind the first page is given back when a span comes (eager), and how many stacks there may be.
-// The first page stays: the span's epoch and link live there. Cost: put O(1) and at most one system call; get
-// O(slots x stacks); trim O(spans) system calls. Threads: any. Atomics: core/concurrency.hpp.
+// The first page stays: the span's epoch and link live there. A span that serves another class has more of its
+// virtual span mapped then, if need be. Cost: put O(1) and at most one system call; get O(slots x stacks) and at most
+// that of a span's growth; trim O(spans) system calls. Threads: any. Atomics: core/concurrency.hpp.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "heap/core/tagged_stack.hpp"
-#include "heap/os/pages.hpp"
 #include "heap/os/threads.hpp"
 #include "heap/os/page_events.hpp"
 
@@ -25,7 +26,8 @@ struct NoMadvise {
 };
 
 // Backends: stacks of a slot at most.
-// Span: has Concurrency, `Atomic<Span*> link`, in_class(), and a first page that must stay.
+// Span: has Concurrency, `Atomic<Span*> link`, in_class(), and a first page that must stay; the pool's are `there`, how
+// many of its bytes are mapped, and `before`, the span made before it. Spans: VirtualSpans or PageGroups.
 template <class Classes, class SpanT, class Spans, class OnEmpty, unsigned Backends>
 class SpanPool {
  public:
@@ -37,31 +39,38 @@ class SpanPool {
   // A span for class c, zeroed or used, the caller's alone; null when there are none. `thread`: any number of its
   // own.
   Span* get(unsigned c, unsigned thread) {
+    const std::size_t bytes = Classes::kShapes[c].span;
     Span* span = find(Classes::kShapes[c].slot, thread);
-    if (span == nullptr) span = static_cast<Span*>(spans_.allocate());
-    if (span == nullptr) return nullptr;
-    if (spans_.commit(span, Classes::kShapes[c].span)) {
-      os::page_taken(span, Classes::kShapes[c].span);
-      return span;
+    if (span == nullptr) {
+      span = make(bytes);
+    } else if (std::size_t there = span->there; bytes > there) {
+      if (spans_.extend(span, bytes, there)) {
+        span->there = static_cast<std::uint32_t>(there);
+      } else {
+        push(span, thread);
+        span = nullptr;
+      }
     }
-    // With a first page that cannot be had there is no link: then address space is lost, no memory.
-    if (spans_.commit(span, sizeof(Span))) stacks_[0][thread % backends()].spans.push(span);
-    return nullptr;
+    if (span != nullptr) os::page_taken(span, bytes);
+    return span;
   }
 
   void put(Span* span, unsigned thread) {
     os::page_returned(span);
-    if (OnEmpty::kGivesBack && span->in_class() > Classes::kFine) give_back(span);
-    stacks_[Classes::kShapes[span->in_class()].slot][thread % backends()].spans.push(span);
+    if (!came_.load(std::memory_order_relaxed)) came_.store(true, std::memory_order_relaxed);
+    if (OnEmpty::kGivesBack && span->in_class() > Classes::kFine) give_back(span, false);
+    push(span, thread);
   }
 
-  // Gives back all but the first page of each span that is here now.
-  void trim() {
+  // Gives back all but the first page of each span that is here now; their address space too, if `all`: O(1) then when
+  // none came since.
+  void trim(bool all) {
+    if (all && !came_.exchange(false, std::memory_order_relaxed)) return;
     for (unsigned slot = 0; slot < kSlots; ++slot) {
       for (unsigned i = 0; i < backends(); ++i) {
         core::TaggedStack<Span, typename Span::Concurrency> kept;
         while (Span* span = stacks_[slot][i].spans.pop()) {
-          give_back(span);
+          give_back(span, all);
           kept.push(span);
         }
         while (Span* span = kept.pop()) stacks_[slot][i].spans.push(span);
@@ -69,22 +78,36 @@ class SpanPool {
     }
   }
 
-  // Its stacks need nothing; a source of spans with a lock does.
-  void fork_prepare() { spans_.fork_prepare(); }
-  void fork_parent() { spans_.fork_parent(); }
-  void fork_child() { spans_.fork_child(); }
+  // Calls work(span) for every span that was ever made, here or in use. O(spans).
+  template <class Work>
+  void for_each(Work work) const {
+    for (Span* span = made_.load(std::memory_order_acquire); span != nullptr; span = span->before) work(span);
+  }
 
  private:
   struct alignas(64) Stack {
     core::TaggedStack<Span, typename Span::Concurrency> spans;
   };
 
-  void give_back(Span* span) {
-    const std::size_t page = os::page_bytes();
-    const auto start = reinterpret_cast<std::uintptr_t>(span);
-    const std::uintptr_t first = (start & ~(page - 1)) + page;
-    const std::uintptr_t end = os::round_up(start + Classes::kShapes[span->in_class()].span, page);
-    if (end > first) spans_.give_back(reinterpret_cast<void*>(first), end - first);
+  Span* make(std::size_t bytes) {
+    std::size_t there = 0;
+    auto* span = static_cast<Span*>(spans_.allocate(bytes, there));
+    if (span == nullptr) return nullptr;
+    span->there = static_cast<std::uint32_t>(there);
+    span->before = made_.load(std::memory_order_relaxed);
+    while (!made_.compare_exchange_weak(span->before, span, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+    return span;
+  }
+
+  void push(Span* span, unsigned thread) {
+    stacks_[Classes::kShapes[span->in_class()].slot][thread % backends()].spans.push(span);
+  }
+
+  void give_back(Span* span, bool all) {
+    std::size_t there = span->there;
+    spans_.give_back(span, there, all);
+    span->there = static_cast<std::uint32_t>(there);
   }
 
   // Own stack first, own slot first, then smaller ones.
@@ -111,6 +134,8 @@ class SpanPool {
   }
 
   Spans& spans_;
+  std::atomic<Span*> made_{nullptr};  // the newest; each leads to the one before it
+  std::atomic<bool> came_{false};     // a span, since all address space was given back
   std::atomic<unsigned> backends_{0};
   Stack stacks_[kSlots][Backends];
 };

@@ -1,15 +1,18 @@
-// One large reservation of address space from which virtual spans of equal size are cut.
+// Spans at multiples of their size in one window of address space, of which only what is used is mapped.
 //
 // Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has the same power of two of bytes and starts
 // at a multiple of it, so a block's span is found by masking its address, and a span that becomes free can serve any
-// size class. Memory is backed when it is touched. Where the system charges for what is not touched (overcommit off,
-// RLIMIT_DATA), spans are charged one by one as they are used; where it grants less address space (RLIMIT_AS), less
-// is reserved, down to 64 MiB, and at most half, for mappings need the rest. HEAPYARD_VERBOSE=1 says so. When it is
-// used up, spans run out like memory. Cost: allocate O(1), one atomic addition; a system call more each time where
-// spans are charged. Threads: any.
+// size class. Where the paper reserves the arena, ours is a window that is known to be free (os/address_space.hpp):
+// of each virtual span the part in use is mapped, at its place, and the rest is a hole. So nothing that counts, locks,
+// dumps or emulates address space pays for the arena. A mapping of its own for each span is too much for a large heap:
+// beyond kApart spans the whole of each is mapped, and neighbours are one mapping to the system. Under a limit on
+// address space spans take a share of it at most; the heap packs the rest tighter (layers/tight_blocks.hpp).
+// HEAPYARD_VERBOSE=1 says so. Where no place can be asked for (old kernels, sanitizers) the window is held, as the
+// paper's arena. Cost: O(1) and one system call for each; two more, or none, where there is a limit. Threads: any.
+//
+// INVARIANT: no block that is not of a span lies in the window (backend/outside_spans.hpp).
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,49 +23,83 @@
 namespace heapyard {
 
 // Bytes: of a span. Colours: places at which a span may begin, kColour apart, each span its own by its address; a
-// power of two. What begins at multiples of 2 MiB meets in the same few lines of every cache. Most: bytes to reserve
-// where the system grants them.
+// power of two. What begins at multiples of 2 MiB meets in the same few lines of every cache. Most: bytes of the
+// window.
 template <class Pages, std::size_t Bytes = std::size_t{2} << 20, unsigned Colours = 1,
           std::size_t Most = std::size_t{32} << 40>
 class VirtualSpans {
  public:
   static constexpr std::size_t kSpan = Bytes, kColour = 128, kColouring = (Colours - 1) * kColour;
-  static constexpr std::size_t kLeast = std::size_t{64} << 20;
+  static constexpr std::size_t kShare = 16;      // of a limit: one part in so many is for spans
+  static constexpr std::size_t kApart = 16'384;  // spans that are mappings of their own: a quarter of Linux's default
+  static constexpr std::size_t kLeastHeld = std::size_t{64} << 20, kMostHeld = std::size_t{64} << 30;
 
   constexpr VirtualSpans() = default;
 
   // By one thread, before the first allocate().
   void reserve() {
     if (bytes_ != 0) return;  // by the parent, in the middle of whose start this process was forked
-    if (void* memory = Pages::map_aligned(Most, kSpan)) {
-      start_ = reinterpret_cast<std::uintptr_t>(memory);
-      bytes_ = Most;
-      return;
-    }
-    charged_ = true;
-    for (std::size_t bytes = Most; bytes >= kLeast; bytes /= 2) {  // bound: 20 halvings
-      // Twice as much must be there: large blocks and the program's own mappings need the rest.
-      void* memory = Pages::reserve(2 * bytes, kSpan);
-      if (memory == nullptr) continue;
-      Pages::unmap(static_cast<char*>(memory) + bytes, bytes);
-      start_ = reinterpret_cast<std::uintptr_t>(memory);
-      bytes_ = bytes;
-      break;
-    }
-    if (!os::verbose()) return;
-    if (bytes_ < Most)
-      os::notice("reserved ", bytes_ >> 20, " of address space, for no more is granted; small blocks must fit there");
-    else
-      os::notice("reserved ", bytes_ >> 20,
-                 " of address space; memory is charged span by span, for not all is granted");
+    charged_ = Pages::charges();
+    const auto window = Pages::window(Most, kSpan);
+    start_ = window.start;
+    bytes_ = window.bytes;
+    if (bytes_ == 0) hold();
+    const std::size_t limit = Pages::limit();
+    if (limit != SIZE_MAX && os::verbose())
+      os::notice("spans take up to ", (limit / kShare) >> 20, ", for there is a limit; other blocks are packed tight");
   }
 
-  // Zeroed unless it was used before, to be committed; null when there are none left.
-  void* allocate() {
-    const std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
-    if (at < bytes_) return reinterpret_cast<void*>(begin_of(start_ + at));
-    cut_.fetch_sub(kSpan, std::memory_order_relaxed);
+  // A span whose first `bytes` are there, zeroed; null when it cannot be had. `there`: how many are there.
+  void* allocate(std::size_t bytes, std::size_t& there) {
+    for (unsigned tries = 0; tries < kTries && may_grow(bytes); ++tries) {
+      const std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
+      if (at >= bytes_) {
+        cut_.fetch_sub(kSpan, std::memory_order_relaxed);
+        return nullptr;
+      }
+      const std::uintptr_t begin = begin_of(start_ + at);
+      const bool apart = at / kSpan < kApart || charged_ || limited_.load(std::memory_order_relaxed) ||
+                         locked_.load(std::memory_order_relaxed);
+      const std::uintptr_t used = page_end(begin + bytes);
+      std::uintptr_t end = apart ? used : start_ + at + kSpan;
+      const os::Placed placed = map(page_of(begin), end);
+      if (placed == os::Placed::done) {
+        // Who locks what is mapped in future (mlockall) had it filled with memory.
+        if (end != used && Pages::filled(reinterpret_cast<void*>(end - os::page_bytes()))) {
+          locked_.store(true, std::memory_order_relaxed);
+          if (unmap(used, end)) end = used;
+        }
+        there = end - begin;
+        return reinterpret_cast<void*>(begin);
+      }
+      if (placed == os::Placed::occupied) continue;  // by a mapping of the program's: the next one
+      // The place stays for the next who asks, unless another has come meanwhile: then address space is lost.
+      std::size_t behind = at + kSpan;
+      cut_.compare_exchange_strong(behind, at, std::memory_order_relaxed);
+      break;
+    }
     return nullptr;
+  }
+
+  // Whether the first `bytes` of a span are there, of which `there` were. They are zeroed.
+  bool extend(void* span, std::size_t bytes, std::size_t& there) {
+    if (bytes <= there) return true;
+    const auto begin = reinterpret_cast<std::uintptr_t>(span);
+    const std::uintptr_t from = begin + there, end = page_end(begin + bytes);
+    if (!may_grow(end - from) || map(from, end) != os::Placed::done) return false;
+    there = end - begin;
+    return true;
+  }
+
+  // The memory of a span behind its first page goes back to the system; address space too, if that is short or `all`.
+  void give_back(void* span, std::size_t& there, bool all) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(span);
+    const std::uintptr_t from = page_of(begin) + os::page_bytes(), end = begin + there;
+    if (from >= end) return;
+    if ((all || charged_ || limited_.load(std::memory_order_relaxed)) && unmap(from, end))
+      there = from - begin;
+    else
+      Pages::decommit(reinterpret_cast<void*>(from), end - from);
   }
 
   // Where the span begins that `inside` is an address of.
@@ -71,29 +108,75 @@ class VirtualSpans {
     return (inside & ~kMask) + (inside / (kSpan / kColour) & kColouring);
   }
 
-  // Before [memory, memory + bytes) of a span is touched; false when the system has no memory for it.
-  bool commit(void* memory, std::size_t bytes) {
-    if (!charged_) return true;
-    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(memory), in_page = at & (os::page_bytes() - 1);
-    return Pages::commit(reinterpret_cast<void*>(at - in_page), in_page + bytes);
-  }
-
-  // The memory goes back, to be committed again before it is touched. Bounds are pages.
-  void give_back(void* memory, std::size_t bytes) {
-    Pages::decommit(memory, bytes);
-    if (charged_) Pages::uncommit(memory, bytes);
-  }
-
   bool contains(const void* block) const { return reinterpret_cast<std::uintptr_t>(block) - start_ < bytes_; }
+  // Whether [memory, memory + bytes) lies in the window in part.
+  bool meets(const void* memory, std::size_t bytes) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(memory);
+    return at < start_ + bytes_ && start_ < at + bytes;
+  }
   std::uintptr_t start() const { return start_; }
-  // Bytes from start() on that were cut.
-  std::size_t cut() const { return std::min(cut_.load(std::memory_order_relaxed), bytes_); }
+  std::uintptr_t end() const { return start_ + bytes_; }
 
  private:
+  static constexpr unsigned kTries = 8;     // places that mappings of the program's may lie at, one after the other
+  static constexpr unsigned kDenied = 256;  // requests that go without a look after one was refused
+
+  static std::uintptr_t page_of(std::uintptr_t at) { return at & ~(os::page_bytes() - 1); }
+  static std::uintptr_t page_end(std::uintptr_t at) { return os::round_up(at, os::page_bytes()); }
+
+  // The one place where spans get address space. What is to be said about it to the system is said here.
+  os::Placed map(std::uintptr_t from, std::uintptr_t end) {
+    void* const at = reinterpret_cast<void*>(from);
+    const os::Placed placed = !held_                                         ? Pages::place(at, end - from)
+                              : Pages::place_in_held(at, end - from, false) ? os::Placed::done
+                                                                            : os::Placed::refused;
+    if (placed == os::Placed::done) mapped_.fetch_add(end - from, std::memory_order_relaxed);
+    if (placed == os::Placed::refused) denied_.store(kDenied, std::memory_order_relaxed);
+    return placed;
+  }
+
+  bool unmap(std::uintptr_t from, std::uintptr_t end) {
+    void* const at = reinterpret_cast<void*>(from);
+    if (!(held_ ? Pages::place_in_held(at, end - from, true) : Pages::unmap(at, end - from))) return false;
+    mapped_.fetch_sub(end - from, std::memory_order_relaxed);
+    return true;
+  }
+
+  // Whether a limit leaves room: one may be set at any time, by others too.
+  bool may_grow(std::size_t bytes) {
+    if (const unsigned denied = denied_.load(std::memory_order_relaxed)) {
+      denied_.store(denied - 1, std::memory_order_relaxed);  // other threads' steps may get lost: it is but a pause
+      return false;
+    }
+    const std::size_t limit = Pages::limit();
+    limited_.store(limit != SIZE_MAX, std::memory_order_relaxed);
+    if (limit == SIZE_MAX || mapped_.load(std::memory_order_relaxed) + bytes <= limit / kShare) return true;
+    denied_.store(kDenied, std::memory_order_relaxed);
+    return false;
+  }
+
+  void hold() {
+    held_ = true;
+    for (std::size_t bytes = Most < kMostHeld ? Most : kMostHeld; bytes >= kLeastHeld; bytes /= 2) {  // bound: 10
+      // Twice as much must be there: large blocks and the program's own mappings need the rest.
+      void* memory = Pages::hold(2 * bytes, kSpan);
+      if (memory == nullptr) continue;
+      Pages::unmap(static_cast<char*>(memory) + bytes, bytes);
+      start_ = reinterpret_cast<std::uintptr_t>(memory);
+      bytes_ = bytes;
+      return;
+    }
+  }
+
   std::uintptr_t start_ = 0;
   std::size_t bytes_ = 0;
+  bool held_ = false;     // the window, against anybody else
   bool charged_ = false;  // by the system, for memory that is not touched
-  std::atomic<std::size_t> cut_{0};
+  std::atomic<bool> limited_{false};    // as last seen
+  std::atomic<bool> locked_{false};     // what is mapped is memory at once
+  std::atomic<unsigned> denied_{0};
+  std::atomic<std::size_t> cut_{0};     // bytes of the window
+  std::atomic<std::size_t> mapped_{0};  // bytes of spans
 };
 
 }  // namespace heapyard

@@ -3,11 +3,9 @@
 // Idea: elfmalloc's coalescer. A cell for each hash of a word's address collects bits, so that objects which lie
 // together cost one addition and one OR instead of one each. Where two words meet in a cell the older goes out (the
 // original frees the newcomer by itself, in a table as large as two magazines). Cost: add O(1); flush O(cells used).
-// Threads: each its own. Fork: what another thread was at is flushed in the child, whatever it was at: a cell is empty
-// before its bits are free, and an empty one is nothing.
+// Threads: each its own.
 #pragma once
 
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +32,6 @@ class Coalescer {
         let_out(cell, free);
       cell.slab = slab;
       cell.word = word;
-      std::atomic_signal_fence(std::memory_order_release);
     }
     cell.bits |= std::uint64_t{1} << bit % 64;
   }
@@ -56,9 +53,7 @@ class Coalescer {
   template <class Free>
   static void let_out(Cell& cell, Free free) {
     const Cell out = cell;
-    cell.bits = 0;
-    std::atomic_signal_fence(std::memory_order_release);
-    cell.slab = nullptr;
+    cell = {};
     if (out.bits != 0) free(out.slab, out.word, out.bits);
   }
 

@@ -4,7 +4,8 @@
 // Idea: OOPSLA 2015, section 1: thread k uses buffer k mod processors, under the buffer's lock. Fewer hot spans, so
 // less memory, for a lock per operation; while the process has one thread the lock costs no atomic instruction. The
 // published code goes without the lock while a buffer has one thread; ours always takes it. Cost: as the buffer's,
-// and a lock. Fork: no buffer is lost. Lock order: a buffer's lock, then a list's.
+// and a lock. The fast paths only try it, for a fork may hold it: who has to wait asks the slow halves, where the gate
+// says whether he may (layers/gate.hpp). Fork: no buffer is lost. Lock order: a buffer's lock, then a list's.
 #pragma once
 
 #include <atomic>
@@ -40,9 +41,9 @@ class CoreBuffers {
   void* allocate(unsigned c) {
     Thread* thread = Entry::take();
     void* block = nullptr;
-    if (thread->guarded != nullptr) [[likely]] {
-      const os::Locked locked(thread->guarded->lock);
-      block = thread->guarded->buffer.allocate(c);
+    if (Guarded* guarded = thread->guarded; guarded != nullptr && guarded->lock.try_lock()) [[likely]] {
+      block = guarded->buffer.allocate(c);
+      guarded->lock.unlock();
     }
     Entry::put(thread);
     return block;
@@ -51,16 +52,15 @@ class CoreBuffers {
   bool free(Span* span, void* block) {
     Thread* thread = Entry::take();
     bool freed = false;
-    if (thread->guarded != nullptr) [[likely]] {
-      const os::Locked locked(thread->guarded->lock);
-      freed = thread->guarded->buffer.free(span, block);
+    if (Guarded* guarded = thread->guarded; guarded != nullptr && guarded->lock.try_lock()) [[likely]] {
+      freed = guarded->buffer.free(span, block);
+      guarded->lock.unlock();
     }
     Entry::put(thread);
     return freed;
   }
 
   void* refill(const Visit& visit, unsigned c) {
-    if (visit.thread == nullptr) return Buffer::one_block(pool_, c);
     Guarded& guarded = *visit.thread->guarded;
     const os::Locked locked(guarded.lock);
     void* block = guarded.buffer.allocate(c);  // another thread may have refilled it
@@ -84,30 +84,51 @@ class CoreBuffers {
   }
 
   void stop(Thread*) {}
+  void take_over(const Thread*) {}
 
-  void fork_prepare() {
-    for (Guarded& guarded : buffers_) {
-      guarded.lock.lock();
-      guarded.buffer.fork_prepare();
-    }
+  // The fast paths hold a buffer's lock, and are not inside for the gate. So the first of the forks that overlap takes
+  // all locks, the last gives them back. `waits`: for who holds one; else false if somebody does.
+  bool fork_prepare(bool waits) {
+    const os::Locked locked(forking_);
+    if (forks_ == 0 && !hold_all(waits)) return false;
+    ++forks_;
+    return true;
   }
   void fork_parent() {
-    for (Guarded& guarded : buffers_) {
-      guarded.buffer.fork_parent();
-      guarded.lock.unlock();
-    }
+    const os::Locked locked(forking_);
+    if (--forks_ == 0) release(Most);
   }
-  void fork_child(Thread*) {
-    for (Guarded& guarded : buffers_) {
-      guarded.buffer.fork_child();
-      guarded.lock.reset();
-    }
+  // `forks`: those that the child is in the middle of; the locks are held once for all of one thread.
+  void fork_child(unsigned forks) {
+    forking_.reset();
+    forks_ = forks != 0 ? 1 : 0;
+    if (forks != 0) return;
+    for (Guarded& guarded : buffers_) guarded.lock.reset();
   }
 
+  std::size_t free_bytes() { return 0; }  // beyond what its spans know: VirtualSpanMap::usage()
+
  private:
+  bool hold_all(bool waits) {
+    for (unsigned i = 0; i < Most; ++i) {
+      if (waits) {
+        buffers_[i].lock.lock();
+      } else if (!buffers_[i].lock.try_lock()) {
+        release(i);
+        return false;
+      }
+    }
+    return true;
+  }
+  void release(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) buffers_[i].lock.unlock();
+  }
+
   static inline constinit thread_local Thread self_{};
   Pool& pool_;
   std::atomic<unsigned> next_{0};
+  os::Lock forking_;    // held for a moment only
+  unsigned forks_ = 0;  // at once
   Guarded buffers_[Most];
 };
 

@@ -2,10 +2,10 @@
 // that.
 //
 // Idea: a thread's front end is out of its thread-local pointer while the thread is inside. Whoever finds `nobody`
-// there (a signal handler, a fork handler of another library, the C library while we arm the exit hook) is inside
-// already, has not started, or has ended; `phase` tells which. `nobody` is a front end that is empty and takes
-// nothing, so the fast paths need no test of their own. Cost: two stores per operation. Threads: all state is
-// thread-local, written by its own thread.
+// there (a signal handler, the C library while we arm the exit hook) is inside already, has not started, or has ended;
+// `phase` tells which. `nobody` is a front end that is empty and takes nothing, so the fast paths need no test of their
+// own. Cost: two stores per operation. Threads: all state is thread-local, written by its own thread. Whether the heap
+// is open at all: layers/gate.hpp.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class Entry {
   struct Visit {
     Thread* thread;  // null: no front end, go to the heap directly
     Phase after;
-    bool again;  // inside already: touch nothing that is locked or cached
+    bool again;  // inside already, or refused: touch nothing that is locked or cached
   };
 
   static Thread* take() {
@@ -38,19 +38,16 @@ class Entry {
     current_ = thread;
   }
 
-  // After take(). `start()` makes a front end for a thread's first visit, or gives null.
-  template <class Start>
-  static Visit enter(Thread* taken, Start start) {
-    if (taken != &Thread::nobody) [[likely]]
-      return {taken, Phase::live, false};
+  // After take(), of a thread that has a front end.
+  static Visit visit_of(Thread* taken) { return {taken, Phase::live, false}; }
+
+  // After take() gave `nobody`: begins a visit, which is `again` if the thread is inside; else its phase is `after`.
+  static Visit begin() {
     const Phase before = phase_;
     if (before == Phase::live || before == Phase::inside) return {nullptr, before, true};
     phase_ = Phase::inside;
     std::atomic_signal_fence(std::memory_order_acq_rel);
-    if (before == Phase::ended) return {nullptr, Phase::ended, false};
-    Thread* thread = start();
-    if (thread == nullptr) return {nullptr, Phase::fresh, false};
-    return {thread, Phase::live, false};
+    return {nullptr, before, false};
   }
 
   static void leave(const Visit& visit) {
@@ -59,6 +56,11 @@ class Entry {
     // Between the two stores a handler finds the thread inside.
     phase_ = visit.after;
     if (visit.thread != nullptr) current_ = visit.thread;
+  }
+
+  // Whether this thread is in the middle of something here.
+  static bool inside() {
+    return current_ == &Thread::nobody && (phase_ == Phase::live || phase_ == Phase::inside);
   }
 
   // From the exit hook, outside of the heap: gives the front end up for good; null if the thread has none.

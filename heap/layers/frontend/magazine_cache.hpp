@@ -3,28 +3,32 @@
 // Idea: elfmalloc's front ends. malloc pops the magazine; an empty one is filled from the next word of the slab's
 // bitset. free pushes; of a full magazine the upper half goes back, coalesced to one operation per word of a bitset.
 // Capacity decides how much a thread may hoard; LocalCache keeps objects of its own slab only, so that the magazine
-// never hoards. Cost: O(1), no lock and no atomic instruction while the magazine is neither empty nor full; a refill
-// O(words of a bitset), a flush O(capacity). Memory per thread: the magazines that it used, given back when it ends.
-// Fork: what threads that the child has not were holding goes back in the child.
+// never hoards. A magazine begins small and grows eightfold whenever it is full, up to its capacity: address space and
+// page tables are for those who fill it. Cost: O(1), no lock and no atomic instruction while the magazine is neither
+// empty nor full; a refill O(words of a bitset), a flush O(capacity), and growth is paid for by the frees that fill it.
+// Memory per thread: the magazines that it used, given back when it ends. Fork: what threads that the child has not
+// were holding goes back in the child.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
-#include "heap/core/tagged_stack.hpp"
 #include "heap/layers/frontend/coalescer.hpp"
 #include "heap/layers/frontend/entry.hpp"
+#include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/magazine_capacity.hpp"
 #include "heap/layers/frontend/sampling.hpp"
-#include "heap/os/lock.hpp"
+#include "heap/layers/frontend/thread_places.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
 template <class HeapT, class Map, class Pages, class Capacity, class Sampling = NotSampled>
-class MagazineCache {
+class MagazineCache : public NothingHeld {
  public:
   static constexpr bool kSampled = Sampling::kSampled;
   using Heap = HeapT;  // a SlabHeap
@@ -47,8 +51,8 @@ class MagazineCache {
     Reader readers[Classes::kClasses];
     unsigned number;
     bool open;
-    std::atomic<Thread*> link;  // of the stack of those without a thread
-    Thread* before;             // made before this one; never changes
+    std::atomic<Thread*> link;  // with `before`: of all front ends
+    Thread* before;
     Coalescer<Slab, 1024> coalescer;
   };
   using Entry = heapyard::Entry<Thread>;
@@ -90,9 +94,8 @@ class MagazineCache {
     return visit.thread == nullptr ? Sampling::due_alone(counted) : visit.thread->turns.due(c, counted);
   }
 
-  // What allocate() had not at hand. `visit` must not be `again`. Null when memory is out.
+  // What allocate() had not at hand, for a thread with magazines that is not `again`. Null when memory is out.
   void* refill(const Visit& visit, unsigned c) {
-    if (visit.thread == nullptr) return one_object(c);
     Thread& thread = *visit.thread;
     if (kSampled && thread.top[c] != thread.floor[c]) return *--thread.top[c];
     Reader& reader = thread.readers[c];
@@ -107,7 +110,7 @@ class MagazineCache {
       }
     }
     std::uint64_t bits = reader.bits;
-    reader.bits = 0;  // before they are elsewhere: see coalescer.hpp on forks
+    reader.bits = 0;
     const unsigned word = reader.word - 1;
     // The lowest is handed out now, the next lowest first after that; what the magazine cannot hold stays.
     Slab* const slab = thread.slab[c];
@@ -126,31 +129,30 @@ class MagazineCache {
     Thread* thread = visit.thread;
     if (thread == nullptr) return free_one(slab, object, 0);
     const unsigned c = slab->in_class();
+    if (!Capacity::kForeign && thread->slab[c] != slab) return free_one(slab, object, thread->number);
     void** const limit = thread->limit[c];
-    const std::size_t half = Capacity::of(Classes::kShapes[c]) / 2;
-    if (!Capacity::kForeign || half == 0) return free_one(slab, object, thread->number);
-    if (thread->top[c] == limit) {
+    if (thread->top[c] == limit && !grow(*thread, c)) {
+      const auto half = static_cast<std::size_t>(limit - thread->floor[c]) / 2;
+      if (!Capacity::kForeign || half == 0) return free_one(slab, object, thread->number);
       thread->top[c] -= half;
       give_back(*thread, limit - half, limit);
     }
     *thread->top[c]++ = object;
   }
 
+  // Null when memory is out, or there are very many threads.
   Thread* start() {
-    Thread* thread = unused_.pop();
+    if (!places_.take()) return nullptr;
+    Thread* thread = all_.take();
     if (thread == nullptr) {
       void* memory = Pages::map(sizeof(Thread) + kMagazines);
-      if (memory == nullptr) return nullptr;
+      if (memory == nullptr) return places_.leave(), nullptr;
       thread = static_cast<Thread*>(memory);  // zeroed
-      const os::Locked locked(making_);
-      thread->before = made_;
-      made_ = thread;
+      all_.add(thread);
     }
-    auto** at = reinterpret_cast<void**>(thread + 1);
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
-      thread->top[c] = thread->floor[c] = at;
-      at += Capacity::of(Classes::kShapes[c]);
-      thread->limit[c] = at;
+      thread->top[c] = thread->floor[c] = first_magazine(*thread, c);
+      thread->limit[c] = thread->floor[c] + first_capacity(c);
       thread->slab[c] = nullptr;
       thread->readers[c] = {};
     }
@@ -164,41 +166,83 @@ class MagazineCache {
   void stop(Thread* thread) {
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
       const Reader reader = thread->readers[c];
-      void** const end = thread->top[c];
-      thread->top[c] = thread->limit[c] = thread->floor[c];
-      give_back(*thread, thread->floor[c], end);
+      void **const floor = thread->floor[c], **const end = thread->top[c];
+      const std::size_t bytes = bytes_of(*thread, c);
+      thread->top[c] = thread->limit[c] = floor;
+      give_back(*thread, floor, end);
+      if (floor != first_magazine(*thread, c)) Pages::unmap(floor, bytes);
       Slab* slab = std::exchange(thread->slab[c], nullptr);
       if (slab == nullptr) continue;
       if (reader.bits != 0) heap_.free(slab, reader.word - 1, reader.bits, thread->number);
       heap_.unclaim(slab, thread->number);
     }
     thread->open = false;
-    Pages::decommit(thread + 1, kMagazines);
-    unused_.push(thread);
+    Pages::decommit(&thread->coalescer, sizeof thread->coalescer + kMagazines);  // zeroed is empty
+    all_.give_back(thread);
+    places_.leave();
   }
 
-  void fork_prepare() {
-    making_.lock();
-    heap_.fork_prepare();
-  }
-  void fork_parent() {
-    heap_.fork_parent();
-    making_.unlock();
-  }
-  void fork_child(Thread* own) {
-    making_.reset();
-    heap_.fork_child();
-    for (Thread* thread = made_; thread != nullptr; thread = thread->before) {
+  // In a child: what threads held that it has not. `own`: that of its one thread, or null.
+  void take_over(const Thread* own) {
+    all_.for_each([&](Thread* thread) {
       if (thread != own && thread->open) stop(thread);
-    }
+    });
+  }
+
+  // Of the objects that threads keep. Exact while they do nothing. O(threads x classes).
+  std::size_t free_bytes() {
+    std::size_t bytes = 0;
+    all_.for_each([&](Thread* thread) {
+      if (!thread->open) return;
+      for (unsigned c = 0; c < Classes::kClasses; ++c) {
+        // Whoever is asked while a magazine moves may see one end of the old one and one of the new.
+        const auto kept = std::min(static_cast<std::size_t>(seen(thread->top[c]) - seen(thread->floor[c])),
+                                   Capacity::of(Classes::kShapes[c]));
+        const auto unread = static_cast<unsigned>(std::popcount(seen(thread->readers[c].bits)));
+        bytes += (kept + unread) * Classes::kShapes[c].bytes;
+      }
+    });
+    return bytes;
   }
 
  private:
-  static constexpr std::size_t kMagazines = [] {
-    std::size_t bytes = 0;
-    for (const core::SlabShape& shape : Classes::kShapes) bytes += Capacity::of(shape) * sizeof(void*);
-    return bytes;
-  }();
+  static constexpr std::size_t kFirst = 32, kGrowth = 8;  // objects; times
+
+  static constexpr std::size_t first_capacity(unsigned c) {
+    const std::size_t most = Capacity::of(Classes::kShapes[c]);
+    return most < kFirst ? most : kFirst;
+  }
+  // Behind a thread lie its first magazines, by class.
+  static constexpr std::size_t kMagazines = Classes::kClasses * kFirst * sizeof(void*);
+  static void** first_magazine(Thread& thread, unsigned c) {
+    return reinterpret_cast<void**>(&thread + 1) + c * kFirst;
+  }
+
+  static std::size_t bytes_of(const Thread& thread, unsigned c) {
+    return static_cast<std::size_t>(thread.limit[c] - thread.floor[c]) * sizeof(void*);
+  }
+
+  // Whether a full magazine has more room now.
+  [[gnu::noinline, gnu::cold]] bool grow(Thread& thread, unsigned c) {
+    const std::size_t most = Capacity::of(Classes::kShapes[c]) * sizeof(void*), bytes = bytes_of(thread, c);
+    if (bytes >= most) return false;
+    const std::size_t more = bytes * kGrowth < most ? bytes * kGrowth : most;
+    auto** const magazine = static_cast<void**>(Pages::map(more));
+    if (magazine == nullptr) return false;
+    void** const old = thread.floor[c];
+    std::memcpy(magazine, old, bytes);
+    thread.floor[c] = magazine;
+    thread.top[c] = magazine + bytes / sizeof(void*);
+    thread.limit[c] = magazine + more / sizeof(void*);
+    if (old != first_magazine(thread, c)) Pages::unmap(old, bytes);
+    return true;
+  }
+
+  // What another thread writes.
+  template <class T>
+  static T seen(const T& written) {
+    return __atomic_load_n(&written, __ATOMIC_RELAXED);
+  }
 
   // Whether another slab was found.
   bool claim(Thread& thread, unsigned c) {
@@ -222,24 +266,10 @@ class MagazineCache {
     heap_.free(slab, bit / 64, std::uint64_t{1} << bit % 64, thread);
   }
 
-  // For a thread that has ended.
-  void* one_object(unsigned c) {
-    Slab* slab = heap_.claim(c, 0);
-    if (slab == nullptr) return nullptr;
-    unsigned word = 0;
-    std::uint64_t bits = 0;
-    while (bits == 0) bits = slab->take(word++);  // bound: words of a bitset, for a slab just claimed has a free object
-    void* object = slab->object_of(word - 1, static_cast<unsigned>(std::countr_zero(bits)));
-    if ((bits & (bits - 1)) != 0) slab->give(word - 1, bits & (bits - 1));
-    heap_.unclaim(slab, 0);
-    return object;
-  }
-
   Heap& heap_;
-  core::TaggedStack<Thread> unused_;
+  ThreadPlaces places_;
+  FrontEnds<Thread> all_;
   std::atomic<unsigned> next_{0};
-  os::Lock making_;
-  Thread* made_ = nullptr;  // every one ever, the newest first
 };
 
 template <class Heap, class Map, class Pages, class Capacity, class Sampling>

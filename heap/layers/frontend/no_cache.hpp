@@ -3,13 +3,16 @@
 // Cost: one acquisition of the heap's lock per block. Threads: each remembers only which heap it uses.
 #pragma once
 
+#include <cstddef>
+
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
+#include "heap/layers/frontend/front_ends.hpp"
 
 namespace heapyard {
 
 template <class Spans>
-class NoCache {
+class NoCache : public NothingHeld {
  public:
   static constexpr bool kSampled = false;
   struct Thread {
@@ -38,6 +41,8 @@ class NoCache {
   }
 
   void stop(Thread*) {}
+  void take_over(const Thread*) {}
+  std::size_t free_bytes() { return 0; }
 
  private:
   static inline constinit thread_local Thread self_{};

@@ -7,15 +7,15 @@
 
 #include <atomic>
 
-#include "heap/core/tagged_stack.hpp"
 #include "heap/layers/frontend/entry.hpp"
+#include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/sampling.hpp"
-#include "heap/os/lock.hpp"
+#include "heap/layers/frontend/thread_places.hpp"
 
 namespace heapyard {
 
 template <class Buffer, class Pages>
-class ThreadBuffers {
+class ThreadBuffers : public NothingHeld {
  public:
   static constexpr bool kSampled = Buffer::kSampled;
   using Pool = typename Buffer::Pool;
@@ -45,22 +45,19 @@ class ThreadBuffers {
     return visit.thread == nullptr ? Sampled::due_alone(counted) : visit.thread->due(c, counted);
   }
 
-  // The slow halves. `visit` must not be `again`.
-  void* refill(const Visit& visit, unsigned c) {
-    return visit.thread == nullptr ? Buffer::one_block(pool_, c) : visit.thread->refill(pool_, c);
-  }
+  // The slow halves. `visit` must not be `again`; refill() is for a thread with a buffer.
+  void* refill(const Visit& visit, unsigned c) { return visit.thread->refill(pool_, c); }
   void release(const Visit& visit, Span* span, void* block) { Buffer::release(pool_, visit.thread, span, block); }
 
-  // The buffer of a thread that comes for the first time; null when memory is out.
+  // The buffer of a thread that comes for the first time; null when memory is out, or there are very many.
   Thread* start() {
-    Thread* thread = unused_.pop();
+    if (!places_.take()) return nullptr;
+    Thread* thread = all_.take();
     if (thread == nullptr) {
       void* memory = Pages::map(sizeof(Thread));
-      if (memory == nullptr) return nullptr;
+      if (memory == nullptr) return places_.leave(), nullptr;
       thread = static_cast<Thread*>(memory);  // zeroed: unlocked locks, empty lists
-      const os::Locked locked(making_);
-      thread->before = made_;
-      made_ = thread;
+      all_.add(thread);
     }
     thread->open(next_.fetch_add(1, std::memory_order_relaxed) + 1);
     return thread;
@@ -68,31 +65,24 @@ class ThreadBuffers {
 
   void stop(Thread* thread) {
     thread->close(pool_);
-    unused_.push(thread);
+    all_.give_back(thread);
+    places_.leave();
   }
 
-  void fork_prepare() {
-    making_.lock();
-    for (Thread* thread = made_; thread != nullptr; thread = thread->before) thread->fork_prepare();
-  }
-  void fork_parent() {
-    for (Thread* thread = made_; thread != nullptr; thread = thread->before) thread->fork_parent();
-    making_.unlock();
-  }
-  void fork_child(Thread* own) {
-    making_.reset();
-    for (Thread* thread = made_; thread != nullptr; thread = thread->before) thread->fork_child();
-    for (Thread* thread = made_; thread != nullptr; thread = thread->before) {
+  // In a child: what threads held that it has not. `own`: that of its one thread, or null.
+  void take_over(const Thread* own) {
+    all_.for_each([&](Thread* thread) {
       if (thread != own && thread->is_open()) stop(thread);
-    }
+    });
   }
+
+  std::size_t free_bytes() { return 0; }  // beyond what its spans know: VirtualSpanMap::usage()
 
  private:
   Pool& pool_;
-  core::TaggedStack<Thread> unused_;
+  ThreadPlaces places_;
+  FrontEnds<Thread> all_;
   std::atomic<unsigned> next_{0};
-  os::Lock making_;
-  Thread* made_ = nullptr;  // every buffer ever, the newest first
 };
 
 }  // namespace heapyard

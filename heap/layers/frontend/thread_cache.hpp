@@ -7,18 +7,20 @@
 // everything goes back.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
+#include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/sampling.hpp"
 
 namespace heapyard {
 
 template <class Spans, class Ranges, unsigned Depth, class Sampling = NotSampled>
-class ThreadCache {
+class ThreadCache : public NothingHeld {
   static_assert(Depth % 2 == 0 && Depth > 0 && Depth < 256);
 
  public:
@@ -30,6 +32,8 @@ class ThreadCache {
     std::uint8_t depth;  // 0 for nobody, who takes nothing
     std::uint8_t count[Spans::kClasses];
     void* stack[Spans::kClasses][Depth];
+    std::atomic<Thread*> link;  // with `before`: of all front ends
+    Thread* before;
     [[no_unique_address]] typename Sampling::template Turns<Spans::kClasses> turns;
   };
   using Entry = heapyard::Entry<Thread>;
@@ -61,6 +65,7 @@ class ThreadCache {
       return false;
     }
     thread->stack[size_class][count] = block;
+    std::atomic_signal_fence(std::memory_order_release);  // a child forked right here finds no stale block
     thread->count[size_class] = static_cast<std::uint8_t>(count + 1);
     Entry::put(thread);
     return true;
@@ -105,9 +110,14 @@ class ThreadCache {
 
   // The front end of a thread that comes for the first time; null when memory is out.
   Thread* start() {
-    void* memory = ranges_.allocate(sizeof(Thread));
-    if (memory == nullptr) return nullptr;
-    auto* thread = static_cast<Thread*>(std::memset(memory, 0, sizeof(Thread)));
+    Thread* thread = all_.take();
+    if (thread == nullptr) {
+      void* memory = ranges_.allocate(sizeof(Thread));
+      if (memory == nullptr) return nullptr;
+      thread = static_cast<Thread*>(std::memset(memory, 0, sizeof(Thread)));
+      all_.add(thread);
+    }
+    thread->turns = {};
     thread->heap = spans_.heap_of_new_thread();
     thread->depth = Depth;
     return thread;
@@ -115,10 +125,32 @@ class ThreadCache {
 
   // Everything the thread holds goes back. O(classes x depth).
   void stop(Thread* thread) {
+    thread->depth = 0;
     for (unsigned c = 0; c < Spans::kClasses; ++c) {
       if (thread->count[c] > 0) spans_.free(thread->stack[c], thread->count[c]);
+      thread->count[c] = 0;
     }
-    ranges_.free(thread);
+    all_.give_back(thread);
+  }
+
+  // In a child: what threads held that it has not. `own`: that of its one thread, or null.
+  void take_over(const Thread* own) {
+    all_.for_each([&](Thread* thread) {
+      if (thread != own && thread->depth != 0) stop(thread);
+    });
+  }
+
+  // Of the blocks that threads keep, and of the front ends themselves. Exact while threads do nothing. O(threads x
+  // classes).
+  std::size_t free_bytes() {
+    std::size_t bytes = 0;
+    all_.for_each([&](Thread* thread) {
+      bytes += ranges_.occupied(thread);
+      for (unsigned c = 0; c < Spans::kClasses; ++c) {
+        bytes += __atomic_load_n(&thread->count[c], __ATOMIC_RELAXED) * Spans::occupied(c);
+      }
+    });
+    return bytes;
   }
 
  private:
@@ -129,6 +161,7 @@ class ThreadCache {
 
   Spans& spans_;
   Ranges& ranges_;
+  FrontEnds<Thread> all_;
 };
 
 template <class Spans, class Ranges, unsigned Depth, class Sampling>

@@ -116,18 +116,6 @@ class AllocationBuffer {
     settle(pool, span, buffer != nullptr ? buffer->number_ : 0);
   }
 
-  // One block without a buffer, of a span that then floats without an owner; null when memory is out.
-  static void* one_block(Pool& pool, unsigned c) {
-    Span* span = pool.get(c, 0);
-    if (span == nullptr) return nullptr;
-    span->mark_hot();
-    span->init(c, Classes::kShapes[c].blocks, 0);
-    span->cut(Classes::kShapes[c].bytes, Classes::kShapes[c].blocks);
-    void* block = span->take();
-    span->mark_floating();
-    return block;
-  }
-
   // For use under a number of its own, by whoever has the buffer alone.
   void open(unsigned number) {
     const std::uint64_t id = core::Tagged(this, number & 0xffff).word();
@@ -150,17 +138,6 @@ class AllocationBuffer {
   }
 
   bool is_open() const { return id_.load(std::memory_order_relaxed) != 0; }
-
-  // Every list is held across a fork.
-  void fork_prepare() {
-    for (auto& list : reusable_) list.fork_prepare();
-  }
-  void fork_parent() {
-    for (auto& list : reusable_) list.fork_parent();
-  }
-  void fork_child() {
-    for (auto& list : reusable_) list.fork_child();
-  }
 
   Atomic<AllocationBuffer*> link{nullptr};  // of a stack of buffers without a thread
   AllocationBuffer* before = nullptr;       // made before this one; never changes

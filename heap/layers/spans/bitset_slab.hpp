@@ -32,8 +32,11 @@ struct alignas(64) BitsetSlabOf {
 
   bool big_page;  // of the page: never changes
   Atomic<std::uint8_t> size_class;
+  // The pool's: bytes that are mapped, the page made before this one, and a link of its stacks.
+  std::uint32_t there;
+  BitsetSlabOf* before;
+  Atomic<BitsetSlabOf*> link;
   Atomic<std::uint64_t> state;
-  Atomic<BitsetSlabOf*> link;  // of the pool
   // In a list of slabs offered to all, under its lock.
   BitsetSlabOf* next;
   BitsetSlabOf* prev;

@@ -85,24 +85,23 @@ class alignas(64) BucketHeap {
     }
   }
 
-  // Bytes of blocks that are free within this heap's records. O(records).
-  std::size_t free_bytes() {
+  // What a block takes of its record.
+  static constexpr std::size_t occupied(unsigned size_class) { return Steps::bytes_of(size_class) + core::kWord; }
+
+  // Bytes of this heap's records that no block occupies. O(records).
+  std::size_t free_bytes(const Ranges& ranges) {
     const os::Locked locked(lock_);
     std::size_t bytes = 0;
     for (const core::Ring<PageRecord>& ring : rings_) {
       const PageRecord* record = ring.front();
       if (record == nullptr) continue;
       do {
-        bytes += static_cast<std::size_t>(record->capacity - record->used) * record->stride;
+        bytes += ranges.occupied(record) - std::size_t{record->used} * record->stride;
         record = record->next;
       } while (record != ring.front());
     }
     return bytes;
   }
-
-  void fork_prepare() { lock_.lock(); }
-  void fork_parent() { lock_.unlock(); }
-  void fork_child() { lock_.reset(); }
 
   // For tests: whether every INVARIANT holds. O(records).
   bool consistent() const {

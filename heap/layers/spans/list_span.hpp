@@ -47,7 +47,9 @@ struct alignas(64) ListSpanOf {
   Block* local;
   Atomic<std::uint32_t> local_count;         // of `local` and `uncut`, kept while the span is not hot; others read it
   std::uint32_t uncut;                       // blocks
+  std::uint32_t there;                       // bytes that are mapped: the pool's, as is `before`
   alignas(64) Atomic<std::uint64_t> remote;  // core::Tagged: top, and the length as its tag
+  ListSpanOf* before;
 
   unsigned in_class() const { return size_class.load(std::memory_order_relaxed); }
   char* blocks() { return reinterpret_cast<char*>(this) + kHeader; }
@@ -126,6 +128,22 @@ struct alignas(64) ListSpanOf {
   }
   // Of a span that is not hot.
   std::uint32_t free_blocks() const { return remote_count() + local_count.load(std::memory_order_seq_cst); }
+
+  // Of a hot span, by whoever asks: blocks on the owner's list, and those not cut yet. The owner may hand blocks out
+  // meanwhile, and the program write into them: so a link is believed only if it is one of this span's blocks. Exact
+  // while the owner does nothing. O(all).
+  [[gnu::no_sanitize("thread")]] std::uint32_t free_for_owner(std::uint32_t bytes, std::uint32_t all) {
+    std::uint32_t count = __atomic_load_n(&uncut, __ATOMIC_RELAXED);
+    const auto first = reinterpret_cast<std::uintptr_t>(blocks());
+    const Block* block = __atomic_load_n(&local, __ATOMIC_RELAXED);
+    while (block != nullptr && count < all) {
+      const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(block) - first;
+      if (offset >= std::uintptr_t{all} * bytes || offset % bytes != 0) break;
+      ++count;
+      block = __atomic_load_n(&block->next, __ATOMIC_RELAXED);
+    }
+    return count;
+  }
 
   // The owner takes all that others freed. O(1) when its own list is empty, else O(remote blocks).
   void take_remote() {

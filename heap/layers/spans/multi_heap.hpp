@@ -21,6 +21,7 @@ template <class Heap, class Ranges, unsigned Most>
 class MultiHeap {
  public:
   static constexpr unsigned kClasses = Heap::kClasses;
+  static constexpr unsigned kHeaps = Most;
 
   constexpr explicit MultiHeap(Ranges& ranges) : ranges_(ranges) {}
 
@@ -51,20 +52,13 @@ class MultiHeap {
     return next_.fetch_add(1, std::memory_order_relaxed) & (in_use_.load(std::memory_order_relaxed) - 1);
   }
 
+  static constexpr std::size_t occupied(unsigned size_class) { return Heap::occupied(size_class); }
+
+  // O(page records).
   std::size_t free_bytes() {
     std::size_t bytes = 0;
-    for (Heap& heap : heaps_) bytes += heap.free_bytes();
+    for (Heap& heap : heaps_) bytes += heap.free_bytes(ranges_);
     return bytes;
-  }
-
-  void fork_prepare() {
-    for (Heap& heap : heaps_) heap.fork_prepare();
-  }
-  void fork_parent() {
-    for (Heap& heap : heaps_) heap.fork_parent();
-  }
-  void fork_child() {
-    for (Heap& heap : heaps_) heap.fork_child();
   }
 
   bool consistent() const {

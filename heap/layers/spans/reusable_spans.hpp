@@ -93,10 +93,6 @@ class ReusableDeque {
     lock_.unlock();
   }
 
-  void fork_prepare() { lock_.lock(); }
-  void fork_parent() { lock_.unlock(); }
-  void fork_child() { lock_.reset(); }
-
  private:
   typename Concurrency::Lock lock_;
   typename Concurrency::template Atomic<std::uint64_t> owner_{0};  // written under the lock
@@ -144,10 +140,6 @@ class ReusableStack {
     owner_.store(0, std::memory_order_seq_cst);
     empty(settle);
   }
-
-  void fork_prepare() {}
-  void fork_parent() {}
-  void fork_child() {}
 
  private:
   template <class Settle>

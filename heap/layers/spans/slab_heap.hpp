@@ -5,7 +5,7 @@
 // original keeps both in queues of fetch-and-add cells with epoch reclamation, and revokes a cell; here each class
 // has a few rings under a lock, for a slab must be taken out of the middle, and a thread passes by a ring that
 // another one holds no slab in. Cost: O(1) apart from retries, claim O(rings). Threads: any. Lock order: a ring's
-// lock alone. Fork: holds every ring.
+// lock alone.
 //
 // INVARIANT: LISTED in a slab's state says that it is on the ring that its address and class name.
 #pragma once
@@ -62,25 +62,16 @@ class SlabHeap {
     settle(slab, thread);
   }
 
-  void trim() {
-    small_.trim();
-    big_.trim();
+  void trim(bool all) {
+    small_.trim(all);
+    big_.trim(all);
   }
 
-  void fork_prepare() {
-    for_each([](Listed& listed) { listed.lock.lock(); });
-    small_.fork_prepare();
-    big_.fork_prepare();
-  }
-  void fork_parent() {
-    big_.fork_parent();
-    small_.fork_parent();
-    for_each([](Listed& listed) { listed.lock.unlock(); });
-  }
-  void fork_child() {
-    big_.fork_child();
-    small_.fork_child();
-    for_each([](Listed& listed) { listed.lock.reset(); });
+  // Calls work(slab) for every page that was ever a slab. O(slabs).
+  template <class Work>
+  void for_each_slab(Work work) const {
+    small_.for_each(work);
+    big_.for_each(work);
   }
 
  private:
@@ -127,13 +118,6 @@ class SlabHeap {
 
   static unsigned ring_of(const Slab* slab) {
     return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(slab) / core::slab::kSmallPage) % Rings;
-  }
-
-  template <class Work>
-  void for_each(Work work) {
-    for (auto& of_class : listed_) {
-      for (Listed& listed : of_class) work(listed);
-    }
   }
 
   SmallPool& small_;

@@ -4,6 +4,7 @@
 // multiples of 64 KiB, so any other address is known to be of a small page without a look. Cost: O(1). Threads: any.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -35,20 +36,19 @@ struct SlabMap {
   }
   static void* align(void* block, std::size_t) { return block; }
 
-  // Objects that a front end holds count as in use. O(slabs).
-  template <class Spans>
-  static HeapUsage usage(const Spans& spans) {
+  // Objects that a front end holds count as in use: it counts them itself. O(slabs).
+  template <class Slabs>
+  static HeapUsage usage(const Slabs& slabs) {
     HeapUsage sum{};
-    for (std::size_t at = 0, step; at < spans.cut(); at += step) {
-      const auto* slab = reinterpret_cast<Span*>(spans.start() + at);
-      const std::size_t group = at & ~(core::slab::kBigPage - 1);
-      step = reinterpret_cast<Span*>(spans.start() + group)->big_page ? core::slab::kBigPage : core::slab::kSmallPage;
+    slabs.for_each_slab([&](const Span* slab) {
       const std::uint64_t state = slab->sample();
-      if (state == 0) continue;  // never used
+      if (state == 0) return;  // never used
+      const core::SlabShape& shape = slab->shape();
       const std::uint32_t free = Span::count_in(state);
-      sum.mapped += step;
-      sum.free += free == slab->shape().objects ? step : std::size_t{free} * slab->shape().bytes;
-    }
+      const std::size_t held = shape.objects - std::min<std::size_t>(free, shape.objects);
+      sum.mapped += shape.span;
+      sum.free += shape.span - held * shape.bytes;
+    });
     return sum;
   }
 

@@ -5,6 +5,7 @@
 // memory before the block, misreads its mark and corrupts the heap.) Cost: O(1). Threads: any.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -50,20 +51,22 @@ struct VirtualSpanMap {
     return reinterpret_cast<void*>(os::round_up(reinterpret_cast<std::uintptr_t>(block), alignment));
   }
 
-  // Of real spans; blocks on the lists of hot ones count as in use. O(virtual spans).
-  static HeapUsage usage(const Spans& spans) {
+  // Of real spans. Exact while threads do nothing. O(spans + free blocks of hot ones).
+  template <class Pool>
+  static HeapUsage usage(const Pool& pool) {
     HeapUsage sum{};
-    for (std::size_t at = 0; at < spans.cut(); at += Classes::kVirtualSpan) {
-      auto* span = reinterpret_cast<Span*>(Spans::begin_of(spans.start() + at));
+    pool.for_each([&](Span* span) {
       const auto& shape = Classes::kShapes[span->in_class()];
       const std::uint32_t state = span->sample();
       sum.mapped += shape.span;
-      if (state & Span::kFull) {
-        sum.free += shape.span;
-      } else {
-        sum.free += std::size_t{state & Span::kHot ? span->remote_count() : span->free_blocks()} * shape.bytes;
+      std::size_t free = shape.blocks;
+      if (state & Span::kHot) {
+        free = span->remote_count() + span->free_for_owner(shape.bytes, shape.blocks);
+      } else if (!(state & Span::kFull)) {
+        free = span->free_blocks();
       }
-    }
+      sum.free += shape.span - (shape.blocks - std::min<std::size_t>(free, shape.blocks)) * shape.bytes;
+    });
     return sum;
   }
 

@@ -23,6 +23,7 @@ from ..model import places
 from ..model.errors import HeapyardError
 from . import debian
 from .elf import exported
+from .end_with_parent import end_with_parent
 from .peer_files import Peer, Recipe
 from .peer_verify import verify
 
@@ -191,7 +192,7 @@ def _run(command: list[str], folder: Path, output, complaint: str) -> None:
     output.write(f"$ {' '.join(command)}\n")
     output.flush()
     streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
-    if subprocess.run(command, cwd=folder, env=env, **streams, check=False).returncode != 0:
+    if subprocess.run(command, cwd=folder, env=env, **streams, check=False, preexec_fn=end_with_parent).returncode != 0:
         raise BuildError(complaint)
 
 

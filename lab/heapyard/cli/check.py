@@ -28,17 +28,21 @@ if TYPE_CHECKING:
 @click.option("--instructions", is_flag=True, help="Count instructions of single calls on heaps of up to 10,000,000 blocks.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg",
               help="Draw the longest call over the size of the heap.")
+@click.option("--change-system", is_flag=True,
+              help="As root: change the system's settings while the cases about them run, and put them back.")
 @click.option("--list", "list_", is_flag=True, help="List the cases, and stop.")
 @click.option("--json", "json_", is_flag=True, help="Print what was found as JSON.")
+@click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE.md",
+              help="Also write the comparison and what fails between the two marks of this page.")
 def command(
     libraries: tuple[str, ...], all_: bool, only: tuple[str, ...], quick: bool, instructions: bool, plot: Path | None,
-    list_: bool, json_: bool,
+    change_system: bool, list_: bool, json_: bool, markdown: Path | None,
 ) -> int:
     """Say whether a malloc library is safe to switch to.
 
     Runs the cases of a list drawn from the tests of seven allocators: conformance, forks, threads that end, libraries
-    that come and go, memory that runs out, memory held in hard patterns, the longest single call. A NAME is an
-    allocator of the catalog, a LIBRARY a file of your own.
+    that come and go, memory that runs out, memory held in hard patterns, what the kernel is asked for, the longest
+    single call. A NAME is an allocator of the catalog, a LIBRARY a file of your own.
 
     Exit code 0: all cases pass. 1: one fails. 2: not a library, no malloc in it, or it does not load.
 
@@ -59,11 +63,24 @@ def command(
         raise UsageError("--quick and --instructions ask for opposite things; give one of them")
     if instructions and not only:
         cases = [case for case in cases if case.group == "latency"]
+    if change_system:
+        from ..execute.system_settings import require_permission
+
+        require_permission([case.setting for case in cases if case.setting])
+    if markdown:
+        from ..report.check_markdown import around_marks
+
+        around_marks(markdown)
     allocators = _allocators(libraries, all_)
     amount = "quick" if quick else "deep" if instructions else "usual"
     with stop_on_signals() as stop:
-        cards = _run(allocators, cases, amount, stop)
+        cards = _run(allocators, cases, amount, stop, change_system)
         _print(cards, json_)
+        if markdown and not stop.is_set():
+            from ..execute.environment import snapshot
+            from ..report.check_markdown import write_between_marks
+
+            write_between_marks(markdown, cards, snapshot(), amount)
         if plot:
             from ..report.figure_calls import write_calls
 
@@ -77,7 +94,10 @@ def _list(cases: Sequence[CheckCase], json_: bool) -> None:
     from .consoles import answers
 
     if json_:
-        click.echo(json.dumps([{"case": c.label, "about": c.about, "information": c.information} for c in cases], indent=1))
+        listed = [
+            {"case": c.label, "about": c.about, "information": c.information, "setting": c.setting} for c in cases
+        ]
+        click.echo(json.dumps(listed, indent=1))
         return
     width = max(len(case.label) for case in cases)
     for case in cases:
@@ -120,7 +140,8 @@ def _label(path: Path) -> str:
 
 
 def _run(
-    allocators: Sequence[Allocator], cases: Sequence[CheckCase], amount: str, stop: threading.Event
+    allocators: Sequence[Allocator], cases: Sequence[CheckCase], amount: str, stop: threading.Event,
+    change_system: bool = False,
 ) -> list[ReportCard]:
     """The cards; what was found until `stop` was set is kept, and the last card says that it is not complete."""
     from ..execute.check_cases import run_case
@@ -133,7 +154,7 @@ def _run(
             try:
                 for case in cases:
                     progress.say(f"{allocator.name}: {case.label}")
-                    found.append(run_case(case, allocator, amount, stop=stop))
+                    found.append(run_case(case, allocator, amount, stop=stop, change_system=change_system))
                     progress.advance()
                     if stop.is_set():
                         raise KeyboardInterrupt
@@ -156,7 +177,7 @@ def _print(cards: Sequence[ReportCard], json_: bool) -> None:
 
     console = answers()
     for card in cards:
-        print_card(console, card)
+        print_card(console, card, alone=len(cards) == 1)
     if len(cards) > 1:
         print_comparison(console, cards)
 

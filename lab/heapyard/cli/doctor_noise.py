@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from ..design.blocks import make_blocks
 from ..execute.experiment import Launch
+from ..execute.scratch import ScratchFolder
 from ..model.allocator import Allocator
 from ..model.errors import HeapyardError
 from ..model.experiment import CONTROL_SUFFIX, Block, Settings, Treatment
@@ -145,9 +144,9 @@ class _Run:
         if self.stop.is_set():
             raise KeyboardInterrupt
         begin = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="heapyard-") as folder:
+        with ScratchFolder() as folder:
             outcome = self.launch(
-                WORKLOAD, self.treatments[label], self.settings, pad=pad, folder=Path(folder), stop=self.stop
+                WORKLOAD, self.treatments[label], self.settings, pad=pad, folder=folder, stop=self.stop
             )
         if outcome.status == "interrupted":
             raise KeyboardInterrupt

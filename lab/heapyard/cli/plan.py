@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -77,6 +76,7 @@ def _forecasts(experiment: Experiment) -> list[Forecast]:
     from .. import store
     from ..execute.experiment import carry_out
     from ..execute.loop_signals import stop_on_signals
+    from ..execute.scratch import ScratchFolder
     from ..execute.trial import run_trial
     from ..stats.analyse import analyse
     from .progress import progress_for
@@ -93,8 +93,8 @@ def _forecasts(experiment: Experiment) -> list[Forecast]:
     lock = store.MachineLock()
     lock.acquire("a pilot")
     try:
-        with tempfile.TemporaryDirectory(prefix="heapyard-pilot-") as folder, stop_on_signals() as stop:
-            with store.create(small, Path(folder)) as journal, progress_for(small, quiet=False) as progress:
+        with ScratchFolder() as folder, stop_on_signals() as stop:
+            with store.create(small, folder) as journal, progress_for(small, quiet=False) as progress:
                 if carry_out(small, journal, run_trial, watcher=progress, stop=stop) == "interrupted":
                     raise KeyboardInterrupt
             record = store.load_record(journal.folder)

@@ -11,12 +11,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from fnmatch import fnmatch
 
+from ..catalog.end_with_parent import killed_with_parent
 from ..model import places
 from ..model.allocator import Allocator
 from ..model.check import CheckCase, CheckVerdict, Found
 from ..model.errors import SetupError, UsageError
+from .scratch import ScratchFolder
+from .system_settings import changed
 
 PROGRAM = "check_heap"
 AMOUNTS = ("quick", "usual", "deep")
@@ -49,9 +53,12 @@ def _named(case: CheckCase, pattern: str) -> bool:
 
 
 def run_case(
-    case: CheckCase, allocator: Allocator, amount: str, limit: float | None = None, stop: threading.Event | None = None
+    case: CheckCase, allocator: Allocator, amount: str, limit: float | None = None, stop: threading.Event | None = None,
+    change_system: bool = False,
 ) -> Found:
     """One case under one library. A crash or a hang is a result: `fail`, or `information` where the case says so.
+
+    It runs in a folder of its own, gone afterwards. With `change_system` the system has the case's setting meanwhile.
 
     KeyboardInterrupt ends the case's processes and goes on up; it is raised here when `stop` is set before the end.
     """
@@ -60,16 +67,18 @@ def run_case(
     env = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **allocator.env}
     if allocator.library:
         env["LD_PRELOAD"] = str(allocator.library)
-    began = time.monotonic()
-    process = subprocess.Popen(
-        words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True, preexec_fn=_no_core,
-    )
-    try:
-        written = _written(process, began + seconds, stop)
-    finally:
-        _end(process)
-    took = time.monotonic() - began
+    setting = changed(case.setting) if change_system and case.setting else nullcontext()
+    with setting, ScratchFolder() as folder:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
+            start_new_session=True, preexec_fn=_prepare,
+        )
+        try:
+            written = _written(process, began + seconds, stop)
+        finally:
+            _end(process)
+        took = time.monotonic() - began
     hung = written is None
     out, err = (text.decode(errors="replace") for text in written or (b"", b""))
     verdict, said, facts = _outcome(out, err, process.returncode, hung, seconds)
@@ -80,8 +89,10 @@ def run_case(
     return Found(case, verdict, said, facts, took)
 
 
-def _no_core() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def _prepare() -> None:
+    killed_with_parent()
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)  # the case of cores raises it again for itself
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 
 
 def _written(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> tuple[bytes, bytes] | None:

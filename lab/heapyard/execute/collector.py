@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from ..model import places
 from ..model.errors import HeapyardError, SetupError
+from .scratch import ScratchFolder
 
 MODES = {"sampled": 1, "exact": 2, "pages": 3}
 _LINGER = 2.0  # seconds a collector has, after its program, before it is said what it waits for
@@ -58,10 +57,10 @@ class Collector:
                 raise SetupError(f"the native part {part} is missing", remedy="Start again with ./heapyard, which builds it.")
         folder.mkdir(parents=True, exist_ok=True)
         # A socket's path has 107 bytes; a results folder may be longer.
-        self._room = Path(tempfile.mkdtemp(prefix="heapyard-"))
+        self._room = ScratchFolder()
         if os.geteuid() == 0:  # a child that has given up root's rights must find its way to the socket
-            self._room.chmod(0o711)
-        socket, token = self._room / "collector", secrets.token_hex(8)
+            self._room.path.chmod(0o711)
+        socket, token = self._room.path / "collector", secrets.token_hex(8)
         self._process = subprocess.Popen(
             [str(binary), "--socket", str(socket), "--folder", str(folder), "--limit", str(plan.limit),
              *(["--never-step"] if plan.never_step else []), *(["--attached"] if plan.attached else [])],
@@ -70,7 +69,7 @@ class Collector:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
             self._process.wait()
-            shutil.rmtree(self._room, ignore_errors=True)
+            self._room.remove()
             raise HeapyardError("the collector did not start")
         preload = [str(library), *([str(plan.library)] if plan.library else [])]
         before = (plan.env or os.environ).get("LD_PRELOAD")
@@ -111,11 +110,11 @@ class Collector:
             self.stop()
             raise
         finally:
-            shutil.rmtree(self._room, ignore_errors=True)
+            self._room.remove()
 
     def stop(self) -> None:
         """Writes what there is and ends, whoever still runs."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait()
-        shutil.rmtree(self._room, ignore_errors=True)
+        self._room.remove()

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,6 +40,7 @@ from .loop_plan import MAIN, PILOT, WARM_UP, Pair, Plan
 from .loop_stages import Stages
 from .loop_tally import Tally
 from .loop_watcher import Moment, Watcher
+from .scratch import ScratchFolder
 from .slices import run_in_slices, why_not
 
 Ending = Literal["finished", "interrupted"]
@@ -319,11 +318,8 @@ class _Loop:
 
     @contextmanager
     def _fresh_folder(self) -> Iterator[Path]:
-        folder = Path(tempfile.mkdtemp(prefix="heapyard-", dir=self.scratch))
-        try:
+        with ScratchFolder(self.scratch) as folder:
             yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _settings_for(self, workload: str) -> Settings:
         """The user's settings, with the time limit that the warm-up suggests if the user left that to us."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import time
@@ -80,6 +81,7 @@ def _make(files: Files) -> Path:
     home, reason = home_of_groups(files)
     folder = files.root / home / f"heapyard-{os.getpid()}-{next(_numbers)}"
     if home:
+        _remove_orphans(folder.parent)
         try:
             folder.mkdir()
         except OSError as error:
@@ -90,6 +92,18 @@ def _make(files: Files) -> Path:
             _remove(folder)
             reason = "this kernel does not keep a group's peak of memory (it does from Linux 5.19 on)"
     raise SetupError(f"a trial cannot have a control group for itself: {reason}")
+
+
+@functools.cache
+def _remove_orphans(home: Path) -> None:
+    """The groups of killed Heapyards, once per process. The kernel refuses to remove one that holds processes."""
+    for folder in home.glob("heapyard-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            try:
+                folder.rmdir()
+            except OSError:
+                pass
 
 
 def _remove(folder: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 
 from ..model.errors import HeapyardError
 from .launcher import Launch, Running
 from .machine_finding import Finding
 from .memory_groups import own_group
+from .scratch import ScratchFolder
 
 
 def obstacle_to_groups() -> str:
@@ -18,8 +17,7 @@ def obstacle_to_groups() -> str:
     Found by trying: /bin/true runs in one, and the kernel tells its peak. About 10 ms; nothing stays behind.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="heapyard-group-") as name, own_group() as group:
-            at = Path(name)
+        with ScratchFolder() as at, own_group() as group:
             launch = Launch(["/bin/true"], {}, at / "json", at / "out", at / "errors", at, timeout=10, group=group)
             with Running(launch) as running:
                 found, complaint = running.result()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from signal import Signals
 
 from ..model import places
@@ -14,6 +12,7 @@ from ..model.errors import SetupError, UsageError
 from ..model.experiment import Settings, Treatment
 from ..model.program import Answer, Program
 from .launcher import launcher
+from .scratch import ScratchFolder
 from .trial import run_trial
 from .trial_environment import WITNESS, cpus_of
 
@@ -55,8 +54,8 @@ def _check_cpus(treatment: Treatment, settings: Settings) -> None:
 
 
 def _probe(treatment: Treatment, settings: Settings) -> None:
-    with tempfile.TemporaryDirectory(prefix="heapyard-probe-") as folder:
-        outcome = run_trial(PROBE, treatment, replace(settings, timeout=PROBE_SECONDS), pad=0, folder=Path(folder))
+    with ScratchFolder() as folder:
+        outcome = run_trial(PROBE, treatment, replace(settings, timeout=PROBE_SECONDS), pad=0, folder=folder)
     if outcome.status != "failed":
         return
     library, name = treatment.allocator.library, treatment.allocator.name

@@ -7,18 +7,23 @@ from typing import Literal
 
 from .allocator import Allocator
 
-# note: nothing a standard forbids, but something programs mind. information: no outcome is a fault.
-CheckVerdict = Literal["pass", "note", "fail", "information"]
+# note: nothing a standard forbids, but something programs mind. information: no outcome is a fault. skipped: this machine
+# does not permit to look, for the reason that is said.
+CheckVerdict = Literal["pass", "note", "fail", "information", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckCase:
-    """One case of the native program `check_heap`; `information`: any outcome is told and none held against the library."""
+    """One case of the native program `check_heap`; `information`: any outcome is told and none held against the library.
+
+    `setting`: "FILE=VALUE" of the system that the case is about, which `--change-system` gives while it runs; "" for most.
+    """
 
     group: str
     name: str
     about: str
     information: bool = False
+    setting: str = ""
 
     @property
     def label(self) -> str:
@@ -49,6 +54,11 @@ class ReportCard:
     def __post_init__(self) -> None:
         object.__setattr__(self, "failed", tuple(f for f in self.found if f.verdict == "fail"))
         object.__setattr__(self, "noted", tuple(f for f in self.found if f.verdict == "note"))
+
+    @property
+    def judged(self) -> list[Found]:
+        """What a verdict was given on: neither information nor skipped."""
+        return [f for f in self.found if f.verdict not in ("information", "skipped")]
 
     def number(self, fact: str) -> float | None:
         """The value of a numeric fact, whichever case told it."""

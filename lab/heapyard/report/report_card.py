@@ -15,7 +15,7 @@ from ..model.units import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-SHORT = {"conformance": "C", "c++": "C++", "process": "proc", "latency": "call"}  # headings of the groups
+SHORT = {"conformance": "C", "c++": "C++", "process": "proc", "latency": "call", "system": "sys"}  # headings of the groups
 # (heading, fact or case, unit); of all of them lower is better.
 NUMBERS = (
     ("pair", "pair_64", ""),
@@ -32,6 +32,22 @@ NUMBERS_EXPLAINED = (
     "counting ends somewhere). kept, trim: of a peak of memory, seconds after it was freed, and after malloc_trim. "
     "thread: bytes left behind by a thread that ended. owners, mixed, sizes: memory held over memory in use, in three "
     "hard patterns. Lower is better."
+)
+SYSTEM_NUMBERS = (
+    ("served", "served_from_start", "%"),
+    ("again", "served_again", "%"),
+    ("peak", "group_peak", "M"),
+    ("thread", "memory_per_thread", "K"),
+    ("calls", "realloc_calls_per_mib", "1"),
+    ("sparse", "sparse_as_set", "M"),
+    ("core", "core_size", "M"),
+    ("emul", "emulated_resident", "M"),
+)
+SYSTEM_NUMBERS_EXPLAINED = (
+    "served: of the blocks that glibc has under a limit of address space, at least; again: of those, after all was freed. "
+    "peak: memory of a container with 24 MiB in use. thread: memory of each of many threads at once. calls: system calls "
+    "per MiB of growing buffers. sparse: memory of large blocks of which one byte is used. core: of a program with 10 MiB "
+    "in use. emul: memory of a small program under qemu. M: MiB, K: KiB. Empty: it failed before, or was not looked at."
 )
 MISTAKES = (
     ("again", "double_free"),
@@ -88,7 +104,7 @@ def blowup(card: ReportCard, name: str) -> float | None:
 
 def verdict_of(card: ReportCard) -> str:
     """One sentence: is it safe to switch?"""
-    judged = [f for f in card.found if f.verdict != "information"]
+    judged = card.judged
     rest = "" if card.complete else "; the check was interrupted"
     if card.failed:
         fail = "the one case fails" if len(judged) == 1 else f"{len(card.failed)} of {len(judged)} cases fail"
@@ -100,8 +116,8 @@ def verdict_of(card: ReportCard) -> str:
     return f"{passes}{notes}{rest}"
 
 
-def print_card(console: Console, card: ReportCard) -> None:
-    """One library: verdict, groups, what failed and what is to be noted, facts."""
+def print_card(console: Console, card: ReportCard, alone: bool = True) -> None:
+    """One library: verdict, groups, what failed and what is to be noted, facts; what was not looked at, if it is alone."""
     allocator = card.allocator
     title = Text(f"{allocator.name} {allocator.version}".strip(), style="bold")
     console.print(title + Text(": ") + Text(verdict_of(card), style="red" if card.failed else "green"))
@@ -111,35 +127,54 @@ def print_card(console: Console, card: ReportCard) -> None:
     for found in card.found:
         if found.verdict == "information" and found.said:
             _print_found(console, found, "-", "")
+    for found in card.found:
+        if found.verdict == "skipped" and alone:
+            _print_found(console, found, "?", "dim", before="not looked at: ")
     if law := law_of_calls(card):
         console.print(Text("\n".join(textwrap.wrap(f"longest call: {law}", console.width - 2, initial_indent="  ",
                                                    subsequent_indent="    "))), soft_wrap=True)
-    groups = dict.fromkeys(f.case.group for f in card.found if f.verdict != "information")
+    groups = dict.fromkeys(f.case.group for f in card.judged)
     counts = []
     for group in groups:
-        of_group = [f for f in card.found if f.case.group == group and f.verdict != "information"]
+        of_group = [f for f in card.judged if f.case.group == group]
         counts.append(f"{group} {sum(f.verdict != 'fail' for f in of_group)}/{len(of_group)}")
-    console.print(Text("  " + ", ".join(counts), style="dim"))
+    told = textwrap.wrap(", ".join(counts), console.width - 2, initial_indent="  ", subsequent_indent="  ")
+    console.print(Text("\n".join(told), style="dim"), soft_wrap=True)
 
 
-def _print_found(console: Console, found: Found, sign: str, style: str) -> None:
-    text = f"{sign} {found.case.label}: {found.said}"
+def _print_found(console: Console, found: Found, sign: str, style: str, before: str = "") -> None:
+    console.print(_sentence(console, f"{sign} {found.case.label}: {before}{found.said}", style), soft_wrap=True)
+
+
+def _sentence(console: Console, text: str, style: str) -> Text:
     lines = textwrap.wrap(text, console.width - 2, initial_indent="  ", subsequent_indent="    ")
-    console.print(Text("\n".join(lines), style=style), soft_wrap=True)
+    return Text("\n".join(lines), style=style)
 
 
 def print_comparison(console: Console, cards: Sequence[ReportCard]) -> None:
-    """All libraries beside each other: cases per group, numbers, what they do about mistakes."""
+    """All libraries beside each other: cases per group, numbers, mistakes, and what was not looked at, once for all."""
     console.print()
     console.print(_groups(cards))
     if any(longest_call(card) is not None or blowup(card, "mixed-lifetimes") is not None for card in cards):
         console.print()
-        console.print(_numbers(cards))
+        console.print(_numbers(cards, NUMBERS))
         console.print(Text(NUMBERS_EXPLAINED, style="dim"))
+    if any(card.number(fact) is not None for card in cards for _, fact, _ in SYSTEM_NUMBERS):
+        console.print()
+        console.print(_numbers(cards, SYSTEM_NUMBERS))
+        console.print(Text(SYSTEM_NUMBERS_EXPLAINED, style="dim"))
     if any(card.words(MISTAKES[0][1]) for card in cards):
         console.print()
         console.print(_mistakes(cards))
         console.print(Text(MISTAKES_EXPLAINED, style="dim"))
+    unseen: dict[tuple[str, str], list[str]] = {}
+    for card in cards:
+        for found in card.found:
+            if found.verdict == "skipped":
+                unseen.setdefault((found.case.label, found.said), []).append(card.allocator.name)
+    for (label, said), names in unseen.items():
+        whose = "" if len(names) == len(cards) else f" ({', '.join(names)})"
+        console.print(_sentence(console, f"? {label}: not looked at: {said}{whose}", "dim"), soft_wrap=True)
 
 
 def _table() -> Table:
@@ -153,28 +188,28 @@ def _name(table: Table) -> None:
 def _groups(cards: Sequence[ReportCard]) -> Table:
     table = _table()
     _name(table)
-    groups = list(dict.fromkeys(f.case.group for card in cards for f in card.found if f.verdict != "information"))
+    groups = list(dict.fromkeys(f.case.group for card in cards for f in card.judged))
     for group in groups:
         table.add_column(SHORT.get(group, group), justify="right", no_wrap=True)
     table.add_column("notes", justify="right")
     for card in cards:
         row = []
         for group in groups:
-            verdicts = [f.verdict for f in card.found if f.case.group == group and f.verdict != "information"]
+            verdicts = [f.verdict for f in card.judged if f.case.group == group]
             passed = sum(v != "fail" for v in verdicts)
             row.append(Text(f"{passed}/{len(verdicts)}", style="" if passed == len(verdicts) else "red"))
         table.add_row(Text(card.allocator.name, style="red" if card.failed else ""), *row, str(len(card.noted) or ""))
     return table
 
 
-def _numbers(cards: Sequence[ReportCard]) -> Table:
+def _numbers(cards: Sequence[ReportCard], numbers: Sequence[tuple[str, str, str]]) -> Table:
     table = _table()
     _name(table)
-    for heading, *_ in NUMBERS:
+    for heading, *_ in numbers:
         table.add_column(heading, justify="right", no_wrap=True)
     for card in cards:
         row = []
-        for _, fact, unit in NUMBERS:
+        for _, fact, unit in numbers:
             value = longest_call(card) if fact == "longest_call" else card.number(fact)
             if value is None and unit == "x":
                 value = blowup(card, fact)
@@ -186,6 +221,8 @@ def _numbers(cards: Sequence[ReportCard]) -> Table:
 def _shown(value: float, unit: str) -> str:
     if unit == "x":
         return f"{value:.1f}x"
+    if unit == "1":
+        return f"{value:.2f}"
     return f"{value:,.0f}{unit}"
 
 

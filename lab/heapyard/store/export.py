@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from ..execute.scratch import ScratchFolder
 from ..model.metrics import metric_named
 from ..model.record import Record
 
@@ -91,8 +91,8 @@ def write_parquet(record: Record, path: Path) -> None:
     import duckdb
 
     types = "{" + ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items()) + "}"
-    with tempfile.TemporaryDirectory(prefix="heapyard-") as folder:
-        between, made = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
+    with ScratchFolder() as folder:
+        between, made = folder / "rows.csv", folder / "rows.parquet"
         with between.open("w", encoding="utf-8", newline="") as out:
             write_csv(record, out)
         with duckdb.connect() as connection:

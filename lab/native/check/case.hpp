@@ -1,7 +1,8 @@
 // One case of `heapyard check`: a program of its own run, so that a crash or a hang is a result and not an end.
 //
 // A case says what it found through Report and returns; main() prints one JSON object. Verdicts: pass; fail, with one
-// sentence; note, for what the standards allow and some programs mind. Facts are numbers with a unit, or words.
+// sentence; note, for what the standards allow and some programs mind; skipped, where this machine does not permit to
+// look. Facts are numbers with a unit, or words.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,8 @@ class Report {
   // The first one stays; the case ends where it returns. printf's format.
   [[gnu::format(printf, 2, 3)]] void fail(const char* format, ...);
   [[gnu::format(printf, 2, 3)]] void note(const char* format, ...);
+  // Not looked at, for this reason.
+  [[gnu::format(printf, 2, 3)]] void skip(const char* format, ...);
   bool failed() const { return failed_; }
 
   // Prints the object and gives the exit code: 0, or 1 after a fail.
@@ -34,7 +37,7 @@ class Report {
   Fact facts_[64];
   std::size_t count_ = 0;
   char said_[400] = {};
-  bool failed_ = false, noted_ = false;
+  bool failed_ = false, noted_ = false, skipped_ = false;
 };
 
 // How much work: a first look, the usual, or what takes many minutes.
@@ -51,14 +54,22 @@ struct Case {
   void (*run)(Report& report, Amount amount);
   // Where any outcome is information and none a fault: a crash is told, not held against the library.
   bool information = false;
+  // "FILE=VALUE": the setting of the system that the case is about, which `--change-system` gives while it runs.
+  const char* setting = "";
 };
 
 std::span<const Case> conformance_cases();
+std::span<const Case> errno_cases();
 std::span<const Case> cxx_cases();
 std::span<const Case> process_cases();
+std::span<const Case> forking_cases();
 std::span<const Case> stress_cases();
+std::span<const Case> storm_cases();
 std::span<const Case> limit_cases();
+std::span<const Case> share_cases();
 std::span<const Case> memory_cases();
+std::span<const Case> system_cases();
+std::span<const Case> core_cases();
 std::span<const Case> latency_cases();
 std::span<const Case> detection_cases();
 

@@ -10,18 +10,6 @@
 namespace heapyard::check {
 namespace {
 
-// Bytes of address space, or of private writable memory, that this process has.
-std::size_t used_of(int resource) {
-  std::FILE* file = std::fopen("/proc/self/status", "re");
-  char line[256];
-  unsigned long kib = 0, found = 0;
-  while (file && std::fgets(line, sizeof line, file)) {
-    if (std::sscanf(line, resource == RLIMIT_AS ? "VmSize: %lu" : "VmData: %lu", &kib) == 1) found = kib;
-  }
-  if (file) std::fclose(file);
-  return found * 1024;
-}
-
 bool allow(int resource, std::size_t more) {
   const rlimit limit{used_of(resource) + more, RLIM_INFINITY};
   return setrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0;
@@ -133,8 +121,10 @@ void new_without_memory(Report& report, Amount) {
     thrown = true;
   }
   for (std::size_t i = 0; i < count; ++i) operator delete(blocks[i]);
-  if (!thrown && count == 100'000) report.note("%zu blocks of 100000 bytes fitted below the limit", count);
-  else if (!thrown) report.fail("new without memory did not throw bad_alloc");
+  if (!thrown && count == 100'000)
+    report.note("%zu blocks of 100000 bytes fitted below the limit", count);
+  else if (!thrown)
+    report.fail("new without memory did not throw bad_alloc");
 }
 
 constexpr Case kCases[] = {

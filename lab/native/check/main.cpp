@@ -3,24 +3,30 @@
 //   check_heap --list             every case as a JSON array
 //   check_heap GROUP/NAME         runs it; prints what it found as one JSON object; exit code 0, or 1 if it failed
 //   check_heap GROUP/NAME quick   the same with less work, or with `deep` much more
+//   check_heap --inner NAME ...   what a case runs as a process of its own (inner.hpp)
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 
 #include "case.hpp"
+#include "inner.hpp"
 
 namespace {
 
 using namespace heapyard::check;
 
-constexpr std::span<const Case> (*kGroups[])() = {conformance_cases, cxx_cases,    process_cases, stress_cases,
-                                                  limit_cases,       memory_cases, latency_cases, detection_cases};
+constexpr std::span<const Case> (*kGroups[])() = {
+    conformance_cases, errno_cases, cxx_cases,    process_cases, forking_cases, stress_cases,  storm_cases,
+    limit_cases,       share_cases, memory_cases, system_cases,  core_cases,    latency_cases, detection_cases};
 
 int list() {
   const char* before = "[";
   for (const auto group : kGroups) {
     for (const Case& item : group()) {
-      std::printf("%s{\"group\": \"%s\", \"name\": \"%s\", \"about\": \"%s\", \"information\": %s}", before, item.group,
-                  item.name, item.about, item.information ? "true" : "false");
+      std::printf(
+          "%s{\"group\": \"%s\", \"name\": \"%s\", \"about\": \"%s\", \"information\": %s, \"setting\": \"%s\"}",
+          before, item.group, item.name, item.about, item.information ? "true" : "false", item.setting);
       before = ",\n ";
     }
   }
@@ -32,6 +38,10 @@ int list() {
 
 int main(int argc, char** argv) {
   if (argc == 2 && !std::strcmp(argv[1], "--list")) return list();
+  if (argc == 5 && !std::strcmp(argv[1], "--inner")) {
+    // Without this program's destructors, which allocate: a limit may leave them nothing.
+    _exit(be_inner(argv[2], argv[3], argv[4]));
+  }
   char name[128];
   for (const auto group : kGroups) {
     for (const Case& item : group()) {

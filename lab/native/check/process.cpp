@@ -1,13 +1,12 @@
 // The life of a process around its heap: constructors, threads that end, forks, libraries that come and go, signals.
 #include <dlfcn.h>
-#include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 #include <thread>
 
-#include "support.hpp"
+#include "children.hpp"
+#include "inner.hpp"
 
 extern char** environ;
 
@@ -39,27 +38,6 @@ bool exercise(std::uint64_t seed, std::size_t steps) {
   return right;
 }
 
-// Waits for a child at most so long; kills it then. -1: it hung.
-int status_of(pid_t child, long ms) {
-  for (long waited = 0; waited < ms; waited += 5) {
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child) return status;
-    sleep_ms(5);
-  }
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return -1;
-}
-
-void tell(Report& report, const char* who, int status) {
-  if (status == -1)
-    report.fail("%s hung", who);
-  else if (WIFSIGNALED(status))
-    report.fail("%s died of signal %d (%s)", who, WTERMSIG(status), strsignal(WTERMSIG(status)));
-  else if (WEXITSTATUS(status) != 0)
-    report.fail("%s found its heap damaged", who);
-}
-
 // The program check_first does what is named as its very first call of the heap, before any constructor.
 void first_operations(Report& report, Amount) {
   char path[4096];
@@ -68,9 +46,10 @@ void first_operations(Report& report, Amount) {
   path[length] = 0;
   std::strcpy(std::strrchr(path, '/') + 1, "check_first");
   for (const char* first : {"free-null", "malloc", "calloc", "realloc", "aligned", "usable-null", "new", "thread"}) {
-    char* words[] = {path, const_cast<char*>(first), nullptr};
+    char* emulated[] = {const_cast<char*>(own_emulator()), path, const_cast<char*>(first), nullptr};
+    char** words = emulated[0] ? emulated : emulated + 1;
     pid_t child;
-    if (posix_spawn(&child, path, nullptr, nullptr, words, environ) != 0) return report.fail("cannot start %s", path);
+    if (posix_spawn(&child, words[0], nullptr, nullptr, words, environ) != 0) return report.fail("cannot start %s", path);
     char who[64];
     std::snprintf(who, sizeof who, "a process whose first call is %s", first);
     tell(report, who, status_of(child, 5'000));
@@ -278,7 +257,7 @@ void on_signal(int) {
 }
 
 void signals(Report& report, Amount amount) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_signal;
   sigaction(SIGUSR1, &action, nullptr);
   std::atomic<bool> done{false};

@@ -56,8 +56,18 @@ void Report::note(const char* format, ...) {
   va_end(arguments);
 }
 
+void Report::skip(const char* format, ...) {
+  if (failed_ || noted_) return;
+  skipped_ = true;
+  va_list arguments;
+  va_start(arguments, format);
+  say(format, arguments);
+  va_end(arguments);
+}
+
 int Report::finish() const {
-  std::printf("{\"verdict\": \"%s\", \"said\": ", failed_ ? "fail" : noted_ ? "note" : "pass");
+  const char* verdict = failed_ ? "fail" : noted_ ? "note" : skipped_ ? "skipped" : "pass";
+  std::printf("{\"verdict\": \"%s\", \"said\": ", verdict);
   print_string(said_);
   std::printf(", \"facts\": {");
   for (std::size_t i = 0; i < count_; ++i) {

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +57,22 @@ inline std::size_t resident() {
   std::fclose(file);
   return static_cast<std::size_t>(pages) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
+
+// Of /proc/self/status, in bytes; the field with its colon.
+inline std::size_t status_field(const char* field) {
+  std::FILE* file = std::fopen("/proc/self/status", "re");
+  char line[256];
+  unsigned long kib = 0;
+  const std::size_t length = std::strlen(field);
+  while (file && std::fgets(line, sizeof line, file)) {
+    if (std::strncmp(line, field, length) == 0) kib = std::strtoul(line + length, nullptr, 10);
+  }
+  if (file) std::fclose(file);
+  return kib * 1024;
+}
+
+// Bytes of address space, or of private writable memory, that this process has.
+inline std::size_t used_of(int resource) { return status_field(resource == RLIMIT_AS ? "VmSize:" : "VmData:"); }
 
 inline std::uint64_t now_ns() {
   timespec time;

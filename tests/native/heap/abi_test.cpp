@@ -110,9 +110,10 @@ TEST(Abi, AlignmentsAreHeldOrRefused) {
   errno = 0;
   EXPECT_EQ(posix_memalign(&untouched, opaque(24ul), 8), EINVAL);
   EXPECT_EQ(posix_memalign(&untouched, opaque(4ul), 8), EINVAL);
-  EXPECT_EQ(posix_memalign(&untouched, opaque(64ul), opaque(kTooMuch)), ENOMEM);
-  EXPECT_EQ(untouched, &untouched);
   EXPECT_EQ(errno, 0);
+  EXPECT_EQ(posix_memalign(&untouched, opaque(64ul), opaque(kTooMuch)), ENOMEM);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(untouched, &untouched);
   EXPECT_EQ(aligned_alloc(opaque(24ul), 48), nullptr);
   EXPECT_EQ(errno, EINVAL);
   void* odd = memalign(opaque(24ul), 48);  // rounded up to 32

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "consistent_tree.hpp"
 #include "test_pages.hpp"
 
 namespace heapyard {
@@ -164,6 +165,58 @@ TEST_F(BestFit, TrimGivesTheInsideOfFreeBlocksBackAndKeepsTheTrees) {
   EXPECT_GE(test::ScarcePages::decommitted, 490'000u);
   check();
   EXPECT_EQ(tree_.allocate(500'000), range);
+  tree_.free(guard);
+}
+
+TEST_F(BestFit, ShrinkingGivesAddressSpaceBackAndWhatIsLeftIsServedAsBefore) {
+  std::mt19937 random(5);
+  std::map<void*, Held> ranges;
+  int times = 0;
+  for (int step = 0; step < 4000; ++step) {
+    const std::size_t bytes = 16 + random() % (random() % 8 == 0 ? 300'000 : 3000);
+    const auto fill = static_cast<unsigned char>(random());
+    void* range = tree_.allocate(bytes);
+    ASSERT_NE(range, nullptr);
+    ASSERT_TRUE(ranges.emplace(range, Held{bytes, fill}).second);
+    std::memset(range, fill, bytes);
+    while (ranges.size() > 150) {
+      const auto at = std::next(ranges.begin(), static_cast<long>(random() % ranges.size()));
+      ASSERT_TRUE(holds(at->first, at->second));
+      tree_.free(at->first);
+      ranges.erase(at);
+    }
+    if (step % 40 != 0) continue;
+    const HeapUsage before = tree_.usage();
+    const bool shrunk = tree_.shrink();
+    check();
+    const HeapUsage after = tree_.usage();
+    ASSERT_EQ(before.mapped - after.mapped, before.free - after.free);
+    ASSERT_EQ(shrunk, before.mapped != after.mapped);
+    if (shrunk) ASSERT_LE(after.free, (ranges.size() + 1) * 2 * (os::page_bytes() + Tree::kLeast));
+    times += shrunk;
+    ASSERT_FALSE(tree_.shrink());  // there is nothing left
+  }
+  EXPECT_GT(times, 30);
+  for (const auto& [range, held] : ranges) {
+    ASSERT_TRUE(holds(range, held));
+    tree_.free(range);
+  }
+  EXPECT_TRUE(tree_.shrink());
+  EXPECT_EQ(tree_.usage().mapped, 0u);
+}
+
+TEST_F(BestFit, WhatTheSystemCannotUnmapStays) {
+  void* range = tree_.allocate(500'000);
+  void* guard = tree_.allocate(600);
+  tree_.free(range);
+  const std::size_t mapped = tree_.usage().mapped;
+  test::ScarcePages::unmaps = false;
+  EXPECT_FALSE(tree_.shrink());
+  test::ScarcePages::unmaps = true;
+  check();
+  EXPECT_EQ(tree_.usage().mapped, mapped);
+  EXPECT_NE(tree_.allocate(500'000), nullptr);
+  EXPECT_EQ(tree_.usage().mapped, mapped);
   tree_.free(guard);
 }
 

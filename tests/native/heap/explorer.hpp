@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <utility>
@@ -244,6 +245,7 @@ struct Explored {
     }
 
    private:
+    friend Explored;
     template <class Change>
     T change(Change change) {
       Explorer::step();
@@ -258,6 +260,18 @@ struct Explored {
   };
 
   static bool alone() { return false; }
+  static void light_fence() {}
+  static void heavy_fence() {}
+  static void wait(const Atomic<std::uint32_t>& word, std::uint32_t value, unsigned milliseconds) {
+    Explorer::step();
+    if (word.value_ != value || milliseconds != 0) return;
+    const unsigned before = wakes_[&word];
+    while (wakes_[&word] == before) Explorer::step(true);
+  }
+  static void wake(const Atomic<std::uint32_t>& word) {
+    Explorer::step();
+    ++wakes_[&word];
+  }
 
   class Lock {
    public:
@@ -267,11 +281,13 @@ struct Explored {
       held_ = true;
     }
     void unlock() { held_ = false; }
-    void reset() { held_ = false; }
 
    private:
     bool held_ = false;
   };
+
+ private:
+  static inline std::map<const void*, unsigned> wakes_;  // of each word: nobody sleeps through one
 };
 
 }  // namespace heapyard::test

@@ -14,6 +14,7 @@
 #include "heap/core/slab_classes.hpp"
 #include "heap/core/tagged_stack.hpp"
 #include "heap/layers/backend/span_pool.hpp"
+#include "heap/layers/gate.hpp"
 #include "heap/layers/spans/allocation_buffer.hpp"
 #include "heap/layers/spans/bitset_slab.hpp"
 #include "heap/layers/spans/list_span.hpp"
@@ -136,14 +137,16 @@ struct PoolOf {
   struct Span {
     using Concurrency = Explored<Fault>;
     typename Concurrency::template Atomic<Span*> link{nullptr};
+    Span* before = nullptr;
+    std::uint32_t there = 64;
     unsigned size_class = 0;
     int held = 0;
     unsigned in_class() const { return size_class; }
   };
   struct NoMoreSpans {
-    void* allocate() { return nullptr; }
-    bool commit(void*, std::size_t) { return true; }
-    void give_back(void*, std::size_t) {}
+    void* allocate(std::size_t, std::size_t&) { return nullptr; }
+    bool extend(void*, std::size_t, std::size_t&) { return false; }
+    void give_back(void*, std::size_t&, bool) {}
   };
   static Explorer::Scenario scenario() {
     return [](Explorer::Bodies& bodies) {
@@ -466,6 +469,118 @@ TEST(Schedules, ASlabIsClaimedOrEmptiedNotBoth) { expect_right(SlabsOf<Faultless
 TEST(Schedules, APageMayBecomeAnotherSlab) { expect_right(SlabsOf<Faultless>::made_anew()); }
 TEST(Schedules, SlabsThatLoseUpdatesAreCaught) { expect_caught(SlabsOf<LosesUpdates>::last_objects()); }
 TEST(Schedules, SlabsWithoutEpochsAreCaught) { expect_caught(SlabsOf<ForgetsSlabEpochs>::made_anew()); }
+
+// --- the gate: while a fork has it closed nobody is inside, and nobody waits for ever
+
+// Words of 32 bits stay zero: nobody is ever seen inside, and the gate is never seen closed.
+struct ForgetsWords : Faultless {
+  template <class T>
+  static T kept(T value) {
+    if constexpr (std::is_same_v<T, std::uint32_t>) return 0;
+    return value;
+  }
+};
+
+template <class Fault>
+struct GateIn {
+  using Gate = GateOf<Explored<Fault>, 2>;
+  using Place = typename Gate::Place;
+  struct State {
+    Place chunks[3][2]{};
+    std::size_t used = 0;
+    Gate gate;
+    int inside = 0, stopped = 0;
+
+    Place* place() {
+      return gate.take_place([this](std::size_t) { return static_cast<void*>(chunks[used++]); });
+    }
+    void work() {
+      ++inside;
+      Explorer::step();
+      --inside;
+    }
+    // As a fork does.
+    void fork() {
+      gate.close();
+      gate.wait_until_empty(nullptr, Gate::kForEver);
+      for (int look = 0; look < 2; ++look) {
+        if (inside != 0) Explorer::fail();
+        Explorer::step();
+      }
+      gate.open();
+    }
+    void stop_left_behind() {
+      while (Place* place = gate.take_left_behind()) {
+        ++stopped;
+        gate.give_place_back(place);
+      }
+    }
+  };
+
+  // `forks`: of so many threads, which overlap.
+  static Explorer::Scenario visits(int forks) {
+    return [=](Explorer::Bodies& bodies) {
+      auto state = std::make_shared<State>();
+      Place* place = state->place();
+      bodies.push_back([=] {
+        for (int visit = forks; visit < 3; ++visit) {
+          if (!state->gate.enter(*place)) continue;
+          state->work();
+          state->gate.leave(*place);
+        }
+      });
+      for (int i = 0; i < forks; ++i) bodies.push_back([=] { state->fork(); });
+      return [=] { return !state->gate.closed(); };
+    };
+  }
+  // A thread visits for the first time and gets its place.
+  static Explorer::Scenario first_visit() {
+    return [](Explorer::Bodies& bodies) {
+      auto state = std::make_shared<State>();
+      bodies.push_back([=] {
+        if (!state->gate.enter()) return;
+        state->work();
+        Place* place = state->place();
+        state->gate.move_to(*place);
+        state->work();
+        state->gate.leave(*place);
+      });
+      bodies.push_back([=] { state->fork(); });
+      return [=] { return !state->gate.closed(); };
+    };
+  }
+  // A thread ends: it stops its front end, or the fork does.
+  static Explorer::Scenario end() {
+    return [](Explorer::Bodies& bodies) {
+      auto state = std::make_shared<State>();
+      Place* place = state->place();
+      bodies.push_back([=] {
+        Gate& gate = state->gate;
+        if (gate.enter(*place)) {
+          ++state->stopped;
+          return gate.leave(*place);
+        }
+        gate.leave_behind(*place, state.get());
+        if (!gate.enter()) return;
+        state->stop_left_behind();
+        gate.leave();
+      });
+      bodies.push_back([=] {
+        state->fork();
+        if (!state->gate.enter()) return;
+        state->stop_left_behind();
+        state->gate.leave();
+      });
+      return [=] { return state->stopped == 1; };
+    };
+  }
+};
+TEST(Schedules, NobodyIsInsideWhileAForkHasTheGateClosed) { expect_right(GateIn<Faultless>::visits(1)); }
+TEST(Schedules, ForksMayOverlap) { expect_right(GateIn<Faultless>::visits(2)); }
+TEST(Schedules, AThreadThatGetsItsPlaceIsSeenAllTheTime) { expect_right(GateIn<Faultless>::first_visit()); }
+TEST(Schedules, AThreadThatEndsBesideAForkIsStoppedOnce) { expect_right(GateIn<Faultless>::end()); }
+TEST(Schedules, AGateThatForgetsIsCaught) { expect_caught(GateIn<ForgetsWords>::visits(1)); }
+TEST(Schedules, AGateThatLosesUpdatesIsCaught) { expect_caught(GateIn<LosesUpdates>::visits(2)); }
 
 }  // namespace
 }  // namespace heapyard

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
+#include "heap/os/address_space.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard::test {
@@ -18,21 +20,32 @@ struct ScarcePages {
     --left;
     return os::map(bytes);
   }
-  // Refuses whole reservations, as a system does that charges for what is not touched.
   static void* map_aligned(std::size_t bytes, std::size_t alignment) {
-    if (left == 0 || bytes >= std::size_t{1} << 30) return nullptr;
+    if (left == 0) return nullptr;
     --left;
     return os::map_aligned(bytes, alignment);
   }
-  static void* reserve(std::size_t bytes, std::size_t alignment) { return os::reserve(bytes, alignment); }
-  static bool commit(void* memory, std::size_t bytes) {
-    if (left == 0) return false;
+  static void* map_near(void* wish, std::size_t bytes) { return left == 0 ? nullptr : os::map_near(wish, bytes); }
+  static os::Placed place(void* at, std::size_t bytes) {
+    if (left == 0) return os::Placed::refused;
     --left;
-    return os::commit(memory, bytes);
+    return os::place(at, bytes);
   }
-  static void uncommit(void* memory, std::size_t bytes) { os::uncommit(memory, bytes); }
+  static void* hold(std::size_t bytes, std::size_t alignment) { return os::hold(bytes, alignment); }
+  static bool place_in_held(void* at, std::size_t bytes, bool back) {
+    if (left == 0 && !back) return false;
+    if (!back) --left;
+    return os::place_in_held(at, bytes, back);
+  }
+  static os::AddressWindow window(std::size_t most, std::size_t alignment) { return os::free_window(most, alignment); }
+  static bool filled(void* page) { return os::filled(page); }
+  static inline std::atomic<std::size_t> most = SIZE_MAX;  // the process's address space
+  static std::size_t limit() { return most; }
+  // Spans give their memory back whole, and are charged for it again.
+  static bool charges() { return true; }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
-  static void unmap(void* memory, std::size_t bytes) { os::unmap(memory, bytes); }
+  static inline bool unmaps = true;  // else a mapping more would be one too many
+  static bool unmap(void* memory, std::size_t bytes) { return unmaps && os::unmap(memory, bytes); }
   static bool decommit(void* memory, std::size_t bytes) {
     decommitted += bytes;
     return os::decommit(memory, bytes);

@@ -1,0 +1,45 @@
+// Pages that do not lie in the window of spans: for all else that a heap hands out.
+//
+// Idea: what lies in the window is taken for a block of a span, so nothing else may. The system places mappings far
+// from it, unless its address space is nearly full or small; then a place on the other side is asked for. Cost: a
+// comparison; in that case a few system calls more. Errors: null.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heapyard {
+
+// Owner: has the window as its static member `spans` (virtual_spans.hpp).
+template <class Pages, class Owner>
+struct OutsideSpans : Pages {
+  static void* map(std::size_t bytes) {
+    void* memory = Pages::map(bytes);
+    if (memory == nullptr || !Owner::spans.meets(memory, bytes)) [[likely]]
+      return memory;
+    Pages::unmap(memory, bytes);
+    const std::uintptr_t start = Owner::spans.start(), end = Owner::spans.end();
+    for (std::uintptr_t away = bytes + kLeast; away <= kMost && away != 0; away *= 2) {  // bound: 24
+      for (const std::uintptr_t wish : {start > away ? start - away : 0, end + away}) {
+        if (wish == 0) continue;
+        memory = Pages::map_near(reinterpret_cast<void*>(wish & ~kLow), bytes);
+        if (memory == nullptr || !Owner::spans.meets(memory, bytes)) return memory;
+        Pages::unmap(memory, bytes);
+      }
+    }
+    return nullptr;
+  }
+
+  static void* map_aligned(std::size_t bytes, std::size_t alignment) {
+    void* memory = Pages::map_aligned(bytes, alignment);
+    if (memory == nullptr || !Owner::spans.meets(memory, bytes)) [[likely]]
+      return memory;
+    Pages::unmap(memory, bytes);
+    return nullptr;  // whoever asks for it does without
+  }
+
+ private:
+  static constexpr std::uintptr_t kLow = 0xffff, kLeast = std::uintptr_t{1} << 20, kMost = std::uintptr_t{1} << 44;
+};
+
+}  // namespace heapyard

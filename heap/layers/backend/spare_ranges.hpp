@@ -1,0 +1,45 @@
+// A range source behind another: what the first does not give, the second may still have.
+//
+// Idea: a mapping of its own for each large block needs as much address space as it has bytes; where a limit leaves
+// no more, the tree may hold free ranges that were mapped long ago. Cost: that of the first; when it has none, that of
+// both. Ranges of the first are told by their prefix (lone_mapping.hpp). Threads: as both.
+#pragma once
+
+#include <cstddef>
+
+#include "heap/layers/backend/lone_ranges.hpp"
+#include "heap/layers/heap_usage.hpp"
+
+namespace heapyard {
+
+// Lone: LoneRanges, perhaps observed. Tree: a RangeSource whose words before a range are {even, 0}.
+template <class Lone, class Tree, class Pages>
+class SpareRanges {
+  using Mapping = LoneMapping<Pages>;
+
+ public:
+  constexpr explicit SpareRanges(Tree& tree) : tree_(tree) {}
+
+  void* allocate(std::size_t bytes) {
+    void* range = lone_.allocate(bytes);
+    return range != nullptr ? range : tree_.allocate(bytes);
+  }
+  void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
+    void* range = lone_.allocate_aligned(bytes, alignment);
+    return range != nullptr ? range : tree_.allocate_aligned(bytes, alignment);
+  }
+  void free(void* range) { Mapping::owns(range) ? lone_.free(range) : tree_.free(range); }
+  std::size_t usable(const void* range) const {
+    return Mapping::owns(range) ? lone_.usable(range) : tree_.usable(range);
+  }
+  bool resize(void* range, std::size_t bytes) { return !Mapping::owns(range) && tree_.resize(range, bytes); }
+  void trim() { tree_.trim(); }
+  bool shrink() { return tree_.shrink(); }
+  HeapUsage usage() { return tree_.usage(); }
+
+ private:
+  Lone lone_;
+  Tree& tree_;
+};
+
+}  // namespace heapyard

@@ -1,0 +1,60 @@
+// Blocks of size classes without a span of their own: where address space is short, or threads are very many.
+//
+// Idea: a span for each class and thread pays where memory is plenty. Where it is not, what no span can be had for is
+// packed as BFM packs it: small blocks in page records, whose prefix tells (spans/page_record.hpp), others as ranges
+// of a best fit tree, whose prefix is zero as that of all ranges here. So a free leaves the fast path by itself. Cost:
+// a lock, O(1) per small block, O(log N) for others. Threads: any; which of the record heaps one asks is drawn from
+// where its errno lies. Lock order: as MultiHeap's. Errors: null.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/layers/spans/page_record.hpp"
+
+namespace heapyard {
+
+// Steps: sizes of the small ones. Records: a SpanHeap of page records with kHeaps heaps. Ranges: a RangeSource whose
+// words before a range are {size, 0}.
+template <class Steps, class Records, class Ranges>
+class TightBlocks {
+ public:
+  constexpr explicit TightBlocks(Ranges& ranges) : ranges_(ranges), records_(ranges) {}
+
+  // `alignment`: a power of two.
+  void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (alignment > kAlignment) return ranges_.allocate_aligned(bytes, alignment);
+    if (bytes > Steps::kLargest) return ranges_.allocate(bytes);
+    void* block;
+    return records_.allocate(Steps::class_of(bytes), &block, 1, heap()) == 1 ? block : nullptr;
+  }
+
+  // Of a block that lies in no span: whether it is of a page record. Else it is a range.
+  static bool owns(const void* block) { return PageRecord::prefix_of(block) != 0; }
+
+  void free(void* block) { records_.free(&block, 1); }
+  static std::size_t usable(const void* block) {
+    return Steps::bytes_of(PageRecord::class_of(PageRecord::prefix_of(block)));
+  }
+  static bool resize(const void* block, std::size_t bytes) {
+    const std::size_t now = usable(block);
+    return bytes <= now && bytes >= now / 2;
+  }
+
+  // O(page records).
+  std::size_t free_bytes() { return records_.free_bytes(); }
+
+ private:
+  static constexpr std::size_t kAlignment = 16;
+
+  static unsigned heap() {
+    const std::uint64_t mixed = (reinterpret_cast<std::uintptr_t>(&errno) >> 6) * 0x9e37'79b9'7f4a'7c15;
+    return static_cast<unsigned>(mixed >> 32) % Records::kHeaps;
+  }
+
+  Ranges& ranges_;
+  Records records_;
+};
+
+}  // namespace heapyard
