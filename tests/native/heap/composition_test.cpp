@@ -319,8 +319,8 @@ TYPED_TEST(Composition, WhereSpansMayNotGrowBlocksArePackedTightAndStayWhatTheyA
   std::mt19937 random(17);
   std::vector<std::pair<unsigned char*, std::size_t>> blocks;
   this->in_thread([&] {
-    for (int step = 0; step < 60'000; ++step) {
-      if (step % 10'000 == 0) ScarcePages::most = step / 10'000 % 2 == 0 ? 1 << 20 : SIZE_MAX;
+    for (int step = 0; step < 24'000; ++step) {
+      if (step % 6'000 == 0) ScarcePages::most = step / 6'000 % 2 == 0 ? 1 << 20 : SIZE_MAX;
       if (blocks.size() > 3000) {
         std::swap(blocks[random() % blocks.size()], blocks.back());
         auto [block, bytes] = blocks.back();
