@@ -108,6 +108,12 @@ inline void prefer_huge_pages(void* memory, std::size_t bytes) {
   madvise(memory, bytes, MADV_HUGEPAGE);
 }
 
+// No huge pages here, though the system gives them unasked; no harm where it does not.
+inline void refuse_huge_pages(void* memory, std::size_t bytes) {
+  const KeepErrno keep;
+  madvise(memory, bytes, MADV_NOHUGEPAGE);
+}
+
 // The whole pages within [memory, memory + bytes) go back to the system; they read as zeros when touched again.
 inline bool decommit(void* memory, std::size_t bytes) {
   const KeepErrno keep;

@@ -18,6 +18,7 @@ struct SystemPages {
   static std::size_t limit() { return os::address_limit(); }
   static bool charges() { return os::charges_for_untouched(); }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
+  static void refuse_huge_pages(void* memory, std::size_t bytes) { os::refuse_huge_pages(memory, bytes); }
   static bool unmap(void* memory, std::size_t bytes) { return os::unmap(memory, bytes); }
   static bool decommit(void* memory, std::size_t bytes) { return os::decommit(memory, bytes); }
 };

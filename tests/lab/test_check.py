@@ -99,16 +99,6 @@ WHOLLY = ("bfm", "bfm-single", "scalloc", "elfmalloc")
 SLOW = [f"process/fork-beside-{what}" for what in ("dlopen", "names", "zones", "threads")] + [
     "stress/thread-storm", "stress/realloc-storm"]
 
-# What is known to fail and not mended yet. Nothing else may.
-RESERVING = ("limits/served-address-space limits/served-data limits/many-threads limits/container system/mlockall "
-             "system/emulator system/core-dump")
-OPEN = {heap: "process/fork-beside-stdio" for heap in HEAPS} | {
-    "bfm": "process/fork-beside-stdio system/huge-pages",
-    "bfm-single": "process/fork-beside-stdio system/huge-pages",
-    "scalloc": f"process/fork-beside-stdio {RESERVING}",
-    "elfmalloc": f"process/fork-beside-stdio {RESERVING}",
-}
-
 
 @pytest.mark.parametrize("heap", HEAPS)
 def test_our_heaps_pass_every_case(heap: str) -> None:
@@ -119,7 +109,7 @@ def test_our_heaps_pass_every_case(heap: str) -> None:
         cases = [c for c in cases if c.group != "system"]
     elif heap in WHOLLY:
         cases += [case(label) for label in SLOW]
-    found = [run_case(c, library(heap), "quick") for c in cases if c.label not in OPEN.get(heap, "").split()]
+    found = [run_case(c, library(heap), "quick") for c in cases]
     assert not [f for f in found if f.verdict == "fail"]
     signals = next(f for f in found if f.case.name == "signals")
     assert not signals.said  # their handlers may allocate, which nobody demands

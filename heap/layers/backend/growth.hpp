@@ -24,15 +24,17 @@ struct SmallSteps {
   }
 };
 
-// Once the heap is large, huge pages: 512 page faults in one. From kHugeFrom on the page that is not yet full
-// wastes a few percent at most; large ranges keep usual pages, for they may stay sparse.
+// Once the heap is large, huge pages: 512 page faults in one. From kHugeFrom on the page that is not yet full wastes a
+// few percent at most. Only small requests ask for them: of a block above kDense a program may touch a fraction, and a
+// huge page would hold all of it.
 template <class Pages>
 struct HugeSteps {
   static constexpr std::size_t kHuge = std::size_t{2} << 20;
   static constexpr std::size_t kHugeFrom = std::size_t{16} << 20;
+  static constexpr std::size_t kDense = std::size_t{16} << 10;  // at worst one page of four is touched
 
   static void* map(std::size_t need, std::size_t mapped, std::size_t& bytes) {
-    if (mapped >= kHugeFrom && need <= kHuge / 4) {
+    if (mapped >= kHugeFrom && need <= kDense) {
       bytes = kHuge;
       if (void* memory = Pages::map_aligned(kHuge, kHuge)) {
         Pages::prefer_huge_pages(memory, kHuge);

@@ -118,6 +118,7 @@ class VirtualSpans {
   std::uintptr_t end() const { return start_ + bytes_; }
 
  private:
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;  // the least of all systems
   static constexpr unsigned kTries = 8;     // places that mappings of the program's may lie at, one after the other
   static constexpr unsigned kDenied = 256;  // requests that go without a look after one was refused
 
@@ -130,7 +131,12 @@ class VirtualSpans {
     const os::Placed placed = !held_                                         ? Pages::place(at, end - from)
                               : Pages::place_in_held(at, end - from, false) ? os::Placed::done
                                                                             : os::Placed::refused;
-    if (placed == os::Placed::done) mapped_.fetch_add(end - from, std::memory_order_relaxed);
+    if (placed == os::Placed::done) {
+      // Of a span in use much may stay untouched, and a huge page would hold it.
+      const std::uintptr_t first = from & ~(kHugePage - 1), last = end & ~(kHugePage - 1);
+      if (first < last) Pages::refuse_huge_pages(reinterpret_cast<void*>(first), last - first);
+      mapped_.fetch_add(end - from, std::memory_order_relaxed);
+    }
     if (placed == os::Placed::refused) denied_.store(kDenied, std::memory_order_relaxed);
     return placed;
   }

@@ -44,6 +44,7 @@ struct ScarcePages {
   // Spans give their memory back whole, and are charged for it again.
   static bool charges() { return true; }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
+  static void refuse_huge_pages(void* memory, std::size_t bytes) { os::refuse_huge_pages(memory, bytes); }
   static inline bool unmaps = true;  // else a mapping more would be one too many
   static bool unmap(void* memory, std::size_t bytes) { return unmaps && os::unmap(memory, bytes); }
   static bool decommit(void* memory, std::size_t bytes) {

@@ -20,12 +20,14 @@ struct ToldPages {
   static inline std::map<std::uintptr_t, std::uintptr_t> mapped;
   static inline std::set<std::uintptr_t> occupied;  // places where something of the program lies
   static inline std::size_t most, granted, decommitted;
+  static inline std::set<std::uintptr_t> usual;  // places of 2 MiB where huge pages are refused
   static inline bool windows, locks, strict;
   static inline std::uintptr_t kernels_place;  // of the next mapping anywhere
 
   static void reset() {
     mapped.clear();
     occupied.clear();
+    usual.clear();
     most = granted = SIZE_MAX;
     decommitted = 0;
     windows = true;
@@ -53,6 +55,11 @@ struct ToldPages {
     --granted;
     mapped[start] = start + bytes;
     return os::Placed::done;
+  }
+  static void refuse_huge_pages(void* at, std::size_t bytes) {
+    const auto start = reinterpret_cast<std::uintptr_t>(at);
+    EXPECT_EQ((start | bytes) % (2 * kMiB), 0u);
+    for (std::size_t of = 0; of < bytes; of += 2 * kMiB) usual.insert(start + of);
   }
   static bool unmap(void* at, std::size_t bytes) {
     const auto start = reinterpret_cast<std::uintptr_t>(at), end = start + bytes;
@@ -145,6 +152,17 @@ TEST_F(VirtualSpansTest, ASpanGrowsAndGivesBackWhatIsBehindItsFirstPage) {
   EXPECT_TRUE(grown);
 }
 
+TEST_F(VirtualSpansTest, WhereAHugePageWouldFitNoneIsGiven) {
+  spans_.reserve();
+  void* span = get(kMiB);
+  ASSERT_TRUE(spans_.extend(span, 2 * kMiB - Spans::kColouring - kPage, there_));
+  EXPECT_TRUE(ToldPages::usual.empty());
+  ASSERT_TRUE(spans_.extend(span, 2 * kMiB - Spans::kColouring, there_));
+  EXPECT_EQ(ToldPages::usual, std::set{number(span) & ~(2 * kMiB - 1)});
+  get(2 * kMiB - Spans::kColouring);
+  EXPECT_EQ(ToldPages::usual.size(), 2u);
+}
+
 TEST_F(VirtualSpansTest, WhereTheSystemChargesForWhatIsUntouchedMemoryGoesBackWhole) {
   ToldPages::strict = true;
   spans_.reserve();
@@ -213,6 +231,7 @@ TEST_F(VirtualSpansTest, TheSpansOfALargeHeapAreOneMappingButWhereMappingsAreLoc
   for (std::size_t i = 0; i < Spans::kApart; ++i) get(kPage);
   const auto span = number(get(kPage));
   EXPECT_EQ(span + there_, (span / (2 * kMiB) + 1) * 2 * kMiB);
+  EXPECT_EQ(ToldPages::usual.count(span / (2 * kMiB) * (2 * kMiB)), 1u);
   ToldPages::locks = true;
   get(kPage);
   EXPECT_LE(there_, 2 * kPage);
