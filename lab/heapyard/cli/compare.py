@@ -51,7 +51,11 @@ class _WithCommand(click.Command):
     help="Trials of a block one after another, or by turns in slices (default: whichever is more precise).",
 )
 @click.option("--slice", "slice_", type=click.FloatRange(0.5, 1000), metavar="MS", help="Length of a slice (default: 5 to 50 ms).")
-@click.option("--thp", metavar="LEVEL,...", help="Transparent huge pages, one level or several as a factor: default, always, madvise, never.")
+@click.option(
+    "--thp",
+    metavar="LEVEL,...",
+    help="Transparent huge pages, one level or several as a factor: default, always, madvise, never.",
+)
 @change_system_option
 @click.option("--tracer", metavar="LEVEL,...", help="The heap profiler as a factor: off, sampled, exact, pages.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders (default: fresh, stored).")
@@ -81,6 +85,7 @@ def command(ctx: click.Context, names: tuple[str, ...], **options: Any) -> int:
       heapyard compare jemalloc mimalloc -- ./server --selftest
       heapyard compare g++ jq --precision 0.5%
       heapyard compare --allocator mine=./libmine.so --stdin data.json -- jq .
+      heapyard compare sqlite jemalloc --thp always,never --change-system
     """
     from .assemble import assemble
     from .conduct import conduct
