@@ -229,7 +229,7 @@ def test_the_phrase_at_the_top() -> None:
     assert told(**{FACT: "[always] madvise never"}) == "huge pages always"
     assert told(**here, end={FACT: "[always] madvise never"}) == "huge pages on request (madvise), changed meanwhile"
     assert told(**here, end={"load": "1"}) == "huge pages on request (madvise)"
-    assert told(["never"], **here) == "huge pages never, set for each trial"
+    assert told(["never"], **here) == "huge pages never, in every trial"
     several = "huge pages by treatment (always, never)"
     assert told(["always", "never"], **here) == f"{several}; the machine's own: on request (madvise)"
     assert told(["always", "never"]) == several

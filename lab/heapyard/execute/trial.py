@@ -58,14 +58,14 @@ def run_trial(
     collector = Collector(scene.lab / "traces", plan) if level != "off" else None
     try:
         launch = prepare_launch(program, treatment, settings, scene, pad=pad, collector=collector)
-        before = read_guards()
         with given(treatment, settings) as pages, group_for(settings) as group:
+            before = read_guards()  # what it takes to set the machine's mode is no disturbance of the program
             with Running(replace(launch, group=group, turns=turns)) as running:
                 client = serve(program, running, scene, settings, stop) if program.server else None
                 if client is None or not client.failed:
                     running.wait(stop=stop)
             found, complaint = running.result()
-        after = read_guards()
+            after = read_guards()
     finally:
         traced = _close(collector, scene)
     own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0) + traced["collector_cpu"]

@@ -15,7 +15,7 @@ def huge_pages_of(record: Record) -> str:
     if levels == ["default"]:
         return own
     if len(levels) == 1:
-        return f"{in_words(levels[0])}, set for each trial"
+        return f"{in_words(levels[0])}, in every trial"
     told = f"huge pages by treatment ({', '.join(levels)})"
     return f"{told}; the machine's own: {own.removeprefix('huge pages ')}" if own else told
 
