@@ -1,4 +1,4 @@
-"""The first screen: ten questions of a reader, each with the line that answers it, in 24 lines of 80 columns; and at 40."""
+"""The first screen: the questions of a reader, each with the line that answers it, in 24 lines of 80 columns; and at 40."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from simulated import NAMES, simulate
 
 from heapyard.model.analysis import Analysis
+from heapyard.model.huge_pages import FACT
 from heapyard.model.preference import BY_TIME, Preference
 from heapyard.model.record import Event, Record
 from heapyard.report.terminal import print_answer
@@ -49,6 +50,7 @@ def default_run(allocators: int = 5, seed: int = 5) -> tuple[Analysis, Record]:
     spent = replace(
         record,
         observations=seen,
+        environment={**record.environment, FACT: "always [madvise] never"},
         events=(Event(240.0, "budget used up", "the budget was used up"),),
         experiment=replace(record.experiment, settings=replace(record.experiment.settings, budget=240.0)),
     )
@@ -59,6 +61,7 @@ QUESTIONS = {
     "Which should I take?": r"^mimalloc: \d",
     "How much faster is it?": r"[\d.]+ % ± [\d.]+ % less time than glibc on these 8 programs",
     "What does it cost me?": r"% (more|less) memory|with the same memory",
+    "Had it huge pages?": r"slower on none\. Huge pages on request \(madvise\)\.",
     "Is it sure?": r"± [\d.]+ %.*A/A control passed",
     "Where does it not hold?": r"faster on \d, slower on (none|\d \(.+?\))",
     "And for a program like mine?": r"Another program: from .+? (less|more).*?; of 10 such programs \w+ gains? and \w+ loses?",

@@ -113,7 +113,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         ("[study]\npilot = 1", 2, "study.pilot", "at least 2"),
         ("[study]\npin = '999'", 2, "study.pin", "cannot be used here"),
         ("[study]\nmargins = { time = 'x' }", 2, "study.margins.time", "not a share"),
-        ("[study]\n[factors]\nthp = ['sometimes']", 3, "factors.thp", "levels are default and never"),
+        ("[study]\n[factors]\nthp = ['sometimes']", 3, "factors.thp", "levels are default, always, madvise, never"),
         ("[study]\n[factors]\nthp = ['never', 'never']", 3, "factors.thp", "same level twice"),
         ("[study]\n[factors]\nmoon = ['full']", 3, "factors.moon", "no factor 'moon'"),
         ("[study]\n[factors]\nenv.A = ['1']\nenv.B = [1]", 4, "factors.env.B", "list of strings"),

@@ -10,13 +10,14 @@ from dataclasses import replace
 from ..model.allocator import Allocator
 from ..model.errors import UsageError
 from ..model.experiment import CONTROL_SUFFIX, Treatment
+from ..model.huge_pages import FACTOR as THP
+from ..model.huge_pages import LEVELS as THP_LEVELS
 from .allocators import find_allocators
 from .elf import exported
 from .own_heaps import sampled_variant
 
-THP_LEVELS = ("default", "never")
 TRACER_LEVELS = ("off", "sampled", "exact", "pages")
-TREATMENT_FACTORS = ("thp", "cpus", "tracer")  # and env.NAME
+TREATMENT_FACTORS = (THP, "cpus", "tracer")  # and env.NAME
 _ENV = "env."
 
 
@@ -70,10 +71,10 @@ def check_levels(factor: str, levels: Sequence[str]) -> None:
         raise UsageError(f"factor '{factor}' has no levels")
     if len(set(levels)) < len(levels):
         raise UsageError(f"factor '{factor}' has the same level twice")
-    if factor == "thp":
+    if factor == THP:
         wrong = [level for level in levels if level not in THP_LEVELS]
         if wrong:
-            raise UsageError(f"'{wrong[0]}' is not a level of thp; the levels are {' and '.join(THP_LEVELS)}")
+            raise UsageError(f"'{wrong[0]}' is not a level of thp; the levels are {', '.join(THP_LEVELS)}")
     elif factor == "tracer":
         wrong = [level for level in levels if level not in TRACER_LEVELS]
         if wrong:

@@ -27,15 +27,22 @@ DEFAULT_PATIENCE = 20.0  # times the baseline's warm-up, unless a time limit is 
 _SEED_LIMIT = 2**31  # seeds stay short enough to type
 
 
-def assemble(study: Study, *, full: bool = False, say: Callable[[str], None] = remark) -> Experiment:
+def assemble(
+    study: Study, *, full: bool = False, to_run: bool = True, say: Callable[[str], None] = remark
+) -> Experiment:
     """The experiment a study describes on this machine. Installs usual allocators and programs that are missing.
 
     UsageError for names that mean nothing; SetupError when there is nothing to compare. `full`: programs at full size
-    unless the study says otherwise. Making inputs may take a while the first time.
+    unless the study says otherwise. Making inputs may take a while the first time. `to_run`: UsageError too where a level
+    needs a setting of the machine that this process may not change.
     """
     from ..catalog.treatments import cross
+    from ..execute.huge_pages import require
+    from ..model.huge_pages import FACTOR
 
     _check_tools(study)
+    if to_run:
+        require(study.factors.get(FACTOR, ()), change_system=study.settings.get("change_system", False))
     allocators = _allocators(study, say)
     programs = _programs(study, full, say)
     treatments, baseline = cross(allocators, study.factors, study.baseline, _own_treatments(study, allocators))

@@ -167,15 +167,21 @@ def _run(
 
 
 def _print(cards: Sequence[ReportCard], json_: bool) -> None:
+    from ..execute.huge_pages import mode
+
     if json_:
         from ..report.check_json import check_answer
 
-        click.echo(json.dumps(check_answer(cards), indent=1))
+        click.echo(json.dumps(check_answer(cards, mode()), indent=1))
         return
     from ..report.report_card import print_card, print_comparison
+    from ..model.huge_pages import in_words
+    from ..report.words import sentence
     from .consoles import answers
 
     console = answers()
+    if pages := in_words(mode()):
+        console.print(f"{sentence(pages)}.")
     for card in cards:
         print_card(console, card, alone=len(cards) == 1)
     if len(cards) > 1:

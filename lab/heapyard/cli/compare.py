@@ -10,7 +10,7 @@ import click
 from ..model import places
 from ..model.errors import UsageError
 from ..model.experiment import Interleave
-from .options import Cpus, Duration, Margins, Share, manner, manner_options, name_and_value
+from .options import Cpus, Duration, Margins, Share, change_system_option, manner, manner_options, name_and_value
 
 
 class _WithCommand(click.Command):
@@ -51,7 +51,12 @@ class _WithCommand(click.Command):
     help="Trials of a block one after another, or by turns in slices (default: whichever is more precise).",
 )
 @click.option("--slice", "slice_", type=click.FloatRange(0.5, 1000), metavar="MS", help="Length of a slice (default: 5 to 50 ms).")
-@click.option("--thp", metavar="LEVEL,...", help="Transparent huge pages: default, never, or both as a factor.")
+@click.option(
+    "--thp",
+    metavar="LEVEL,...",
+    help="Transparent huge pages, one level or several as a factor: default, always, madvise, never.",
+)
+@change_system_option
 @click.option("--tracer", metavar="LEVEL,...", help="The heap profiler as a factor: off, sampled, exact, pages.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders (default: fresh, stored).")
 @click.option("--count-syscalls", is_flag=True, help="Count mmap, munmap, madvise and brk in separate launches.")
@@ -80,6 +85,7 @@ def command(ctx: click.Context, names: tuple[str, ...], **options: Any) -> int:
       heapyard compare jemalloc mimalloc -- ./server --selftest
       heapyard compare g++ jq --precision 0.5%
       heapyard compare --allocator mine=./libmine.so --stdin data.json -- jq .
+      heapyard compare sqlite jemalloc --thp always,never --change-system
     """
     from .assemble import assemble
     from .conduct import conduct
@@ -120,6 +126,7 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
         "interleave": options["interleave"] or ("trials" if options["blocks"] else "auto"),
         "slice": options["slice_"] and options["slice_"] / 1000,
         "seed": options["seed"],
+        "change_system": options["change_system"] or None,
         "count_syscalls": options["count_syscalls"] or None,
         "count_instructions": options["count_instructions"] or None,
         **(options["margin"] or {}),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import store
 from ..execute.experiment import Launch, carry_out
+from ..execute.huge_pages import level_of, require
 from ..execute.loop_signals import stop_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError
 from ..model.experiment import Experiment
@@ -56,6 +57,7 @@ def _carry_out(
     try:
         with opened() as journal:
             experiment = change(journal.experiment)
+            require({level_of(t) for t in experiment.treatments}, change_system=experiment.settings.change_system)
             if experiment != journal.experiment:
                 journal.set_settings(experiment.settings)
             status = _measure(journal, experiment, manner, resumed=new is None)

@@ -38,6 +38,15 @@ def preference(prefer: str, memory_limit: float | None) -> Preference:
     return Preference(prefer, memory_limit)  # type: ignore[arg-type]
 
 
+def change_system_option(function: F) -> F:
+    """--change-system: the consent that the levels always and madvise of thp need."""
+    return click.option(
+        "--change-system",
+        is_flag=True,
+        help="As root: set the machine's mode of huge pages for one trial at a time, and put it back.",
+    )(function)
+
+
 def manner_options(function: F) -> F:
     """--prefer, --memory-limit, --output, --json, --quiet, --no-html, --wait: how an experiment is carried out and shown."""
     for option in reversed(

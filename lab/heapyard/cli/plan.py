@@ -12,6 +12,7 @@ import click
 
 from ..model.errors import HeapyardError
 from .consoles import answers, remark
+from .options import change_system_option
 
 if TYPE_CHECKING:
     from ..model.experiment import Experiment
@@ -42,8 +43,9 @@ class Forecast:
 @click.option(
     "--pilot/--no-pilot", default=True, help="Measure the noise first, the baseline against itself (default)."
 )
+@change_system_option
 @click.option("--json", "json_", is_flag=True, help="Print the plan as JSON.")
-def command(study: Path, scale: str | None, pilot: bool, json_: bool) -> None:
+def command(study: Path, scale: str | None, pilot: bool, change_system: bool, json_: bool) -> None:
     """Say what a study would run, how long it would take, and which differences it could find.
 
     A short pilot runs the baseline against itself on every workload; nothing of it is kept.
@@ -56,7 +58,9 @@ def command(study: Path, scale: str | None, pilot: bool, json_: bool) -> None:
     from ..catalog.study import read_study
     from .assemble import assemble
 
-    experiment = assemble(read_study(study, scale))
+    read = read_study(study, scale)
+    allowed = replace(read, settings={**read.settings, "change_system": change_system})
+    experiment = assemble(allowed, to_run=pilot)
     forecasts = _forecasts(experiment) if pilot else _without_pilot(experiment)
     if json_:
         click.echo(json.dumps(_as_object(experiment, forecasts), indent=1, ensure_ascii=False))

@@ -9,14 +9,15 @@ import click
 
 from ..model.errors import UsageError
 from ..model.experiment import Experiment
-from .options import Duration, manner, manner_options
+from .options import Duration, change_system_option, manner, manner_options
 
 
 @click.command()
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--budget", type=Duration(), help="Time for the whole experiment, what was spent already included.")
+@change_system_option
 @manner_options
-def command(experiment: str, budget: float | None, **options: Any) -> int:
+def command(experiment: str, budget: float | None, change_system: bool, **options: Any) -> int:
     """Go on with an interrupted experiment, exactly as planned.
 
     A block that was cut short starts afresh. An experiment that used up its budget goes on with a larger --budget.
@@ -48,7 +49,8 @@ def command(experiment: str, budget: float | None, **options: Any) -> int:
             )
     check_libraries(record.experiment)
 
-    def larger(what: Experiment) -> Experiment:
-        return what if budget is None else replace(what, settings=replace(what.settings, budget=budget))
+    def changed(what: Experiment) -> Experiment:
+        settings = replace(what.settings, change_system=what.settings.change_system or change_system)
+        return replace(what, settings=settings if budget is None else replace(settings, budget=budget))
 
-    return go_on(folder, how, larger)
+    return go_on(folder, how, changed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..model.errors import UsageError
-from .options import Duration, manner, manner_options
+from .options import Duration, change_system_option, manner, manner_options
 
 if TYPE_CHECKING:
     from ..catalog.study import Study
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--blocks", type=click.IntRange(1), metavar="N", help="Exactly so many blocks.")
 @click.option("--budget", type=Duration(), help="Time for the whole experiment.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders.")
+@change_system_option
 @click.option("--plan", is_flag=True, help="Say what would be run, and stop.")
 @click.option("--resume", is_flag=True, help="Of a folder: go on with its newest run.")
 @manner_options
@@ -37,6 +38,7 @@ def command(
     blocks: int | None,
     budget: float | None,
     seed: int | None,
+    change_system: bool,
     plan: bool,
     resume: bool,
     **options: Any,
@@ -59,7 +61,8 @@ def command(
     from .conduct import conduct
 
     def read(path: Path, at: str | None) -> Study:
-        return _changed(read_study(path, at), allocators, libraries, blocks=blocks, budget=budget, seed=seed)
+        settings = {"blocks": blocks, "budget": budget, "seed": seed, "change_system": change_system or None}
+        return _changed(read_study(path, at), allocators, libraries, **settings)
 
     how = manner(**options)
     if study.is_dir():
@@ -69,11 +72,11 @@ def command(
         if not plan:
             return run_suite(study, members, scale, how, resume=resume)
         for member in members:
-            _show_plan(assemble(member.study))
+            _show_plan(assemble(member.study, to_run=False))
         return 0
     if resume:
         raise UsageError("--resume is for a folder of studies", remedy="One experiment goes on with: heapyard resume")
-    experiment = assemble(read(study, scale))
+    experiment = assemble(read(study, scale), to_run=not plan)
     if plan:
         _show_plan(experiment)
         return 0

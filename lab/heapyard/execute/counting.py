@@ -11,6 +11,7 @@ from pathlib import Path
 from ..model.errors import HeapyardError, SetupError
 from ..model.experiment import Settings, Treatment
 from ..model.program import Program
+from .huge_pages import given
 from .launcher import Running
 from .server import serve
 from .trial import prepare_launch
@@ -100,7 +101,7 @@ def _launch(prefix: Sequence[str], program: Program, treatment: Treatment, setti
         library=None,
         timeout=settings.timeout * SLOWDOWN,
     )
-    with Running(launch) as running:
+    with given(treatment, settings), Running(launch) as running:
         client = serve(program, running, scene, settings, None) if program.server else None
         if client is None or not client.failed:
             running.wait()

@@ -8,8 +8,10 @@ import resource
 import sys
 from pathlib import Path
 
+from ..model.huge_pages import FACT
 from .guards import read_guards
 from .machine_files import Files
+from .machine_memory import THP
 
 # Variables by which allocators take orders; whatever of them is set reaches programs that inherit the environment.
 TUNABLES = (
@@ -38,7 +40,7 @@ _FILES = {
     "max_map_count": "proc/sys/vm/max_map_count",
     "numa_balancing": "proc/sys/kernel/numa_balancing",
     "perf_event_paranoid": "proc/sys/kernel/perf_event_paranoid",
-    "huge_pages_transparent": "sys/kernel/mm/transparent_hugepage/enabled",
+    FACT: THP,
     "huge_pages_defrag": "sys/kernel/mm/transparent_hugepage/defrag",
     "huge_pages_khugepaged_defrag": "sys/kernel/mm/transparent_hugepage/khugepaged/defrag",
     "governor": "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ..model.huge_pages import chosen
+
 
 class Files:
     """The kernel's files below `root`, which tests replace by a folder of their own."""
@@ -30,8 +32,7 @@ class Files:
 
     def chosen(self, path: str) -> str | None:
         """The word in brackets of a file such as `always [madvise] never`."""
-        found = re.search(r"\[(\S+)\]", self.text(path) or "")
-        return found[1] if found else None
+        return chosen(self.text(path) or "")
 
     def table(self, path: str) -> dict[str, int]:
         """A file of `name number` or `Name: number unit` lines; empty when it cannot be read."""

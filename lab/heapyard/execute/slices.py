@@ -21,6 +21,7 @@ from ..model.experiment import Treatment, TrialOutcome
 from ..model.program import Program
 from ..model.units import format_bytes
 from .guards import judge, read_guards
+from .huge_pages import sets_the_machine
 from .launcher import Running
 
 MOST_IDLE = 0.1  # of a program's wall time; beyond, it waits for something that does not wait for it
@@ -49,6 +50,8 @@ def why_not(
         return "it measures its own time"
     if any(t.levels.get("tracer", "off") != "off" for t in treatments):
         return "the tracer's collector runs beside it"
+    if sets_the_machine(treatments):
+        return "a level of thp sets the mode of the whole machine, one trial at a time"
     if times and max(wall for wall, _ in times) < LEAST_SECONDS:
         return f"it ends within {1000 * LEAST_SECONDS:.0f} ms"
     if times and all(wall - cpu > MOST_IDLE * wall + BEGINNING for wall, cpu in times):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..model.errors import UsageError
+from ..model.huge_pages import chosen
 
 # Reads until the pipe ends: when this process says so, or when it is gone. Signals of a terminal do not reach it.
 _GUARD = 'trap "" HUP INT TERM; cat > /dev/null; printf %s "$1" > "$2"'
@@ -28,7 +28,7 @@ def changed(setting: str) -> Iterator[None]:
     """The system with "FILE=VALUE". A guard of its own puts the old value back, even after kill -9. A few ms."""
     name, _, value = setting.rpartition("=")
     path = Path(name)
-    old = _value(path.read_text())
+    old = in_force(path.read_text())
     if old == value:
         yield
         return
@@ -42,7 +42,6 @@ def changed(setting: str) -> Iterator[None]:
         guard.wait()
 
 
-def _value(text: str) -> str:
+def in_force(text: str) -> str:
     """The value in force: the bracketed one where the file lists them all."""
-    chosen = re.search(r"\[(.*?)\]", text)
-    return chosen[1] if chosen else text.strip()
+    return chosen(text) or text.strip()

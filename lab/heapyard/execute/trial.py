@@ -18,6 +18,7 @@ from ..model.metrics import SLICES
 from ..model.program import RESULT_FILE, Program
 from .collector import Collector, Plan
 from .guards import judge, read_guards
+from .huge_pages import given, level_of
 from .launcher import Launch, Running, pasteable
 from .library_identity import replaced
 from .memory_groups import group_for
@@ -57,14 +58,14 @@ def run_trial(
     collector = Collector(scene.lab / "traces", plan) if level != "off" else None
     try:
         launch = prepare_launch(program, treatment, settings, scene, pad=pad, collector=collector)
-        before = read_guards()
-        with group_for(settings) as group:
+        with given(treatment, settings) as pages, group_for(settings) as group:
+            before = read_guards()  # what it takes to set the machine's mode is no disturbance of the program
             with Running(replace(launch, group=group, turns=turns)) as running:
                 client = serve(program, running, scene, settings, stop) if program.server else None
                 if client is None or not client.failed:
                     running.wait(stop=stop)
             found, complaint = running.result()
-        after = read_guards()
+            after = read_guards()
     finally:
         traced = _close(collector, scene)
     own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0) + traced["collector_cpu"]
@@ -84,6 +85,7 @@ def run_trial(
             "processes": found.get("processes", []),
             "stragglers": found.get("stragglers", 0),
             "sampling_cost": found.get("sampling_cost", 0.0),
+            "huge_pages": pages,
         },
     )
     if stop is not None and stop.is_set() and found.get("status") != "exited":
@@ -143,7 +145,7 @@ def prepare_launch(
         interval=settings.sample_interval,
         library=library.resolve() if library else None,
         cpus=cpus_of(treatment, settings, program.processors),
-        huge_pages=treatment.levels.get("thp") != "never",
+        huge_pages=level_of(treatment) != "never",
     )
 
 

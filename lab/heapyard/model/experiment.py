@@ -51,6 +51,7 @@ class Settings:
     # "auto": where that is the more precise too (design/interleaving.py). A slice has `slice` seconds; 0: as caches ask for.
     interleave: Interleave = "trials"
     slice: float = 0.0
+    change_system: bool = False  # a level may change a setting of the machine for the time of one trial
     control_groups: bool = False  # each trial has a control group for itself, whose account of memory is read too
 
 
@@ -58,7 +59,7 @@ class Settings:
 class Treatment:
     """What is compared within a block: an allocator at given levels of the other factors.
 
-    `label` is unique per experiment. `levels` holds further factors: "thp" (default|never), "cpus" ("0,1"),
+    `label` is unique per experiment. `levels` holds further factors: "thp" (default|always|madvise|never), "cpus" ("0,1"),
     "tracer" (off|sampled|exact|pages), "env.NAME".
     The A/A control is the baseline treatment once more, under role "control".
     """

@@ -8,9 +8,9 @@ from ..model.check import Found, ReportCard
 from .report_card import verdict_of
 
 
-def check_answer(cards: Sequence[ReportCard]) -> dict[str, object]:
-    """`safe` of a library: no case failed and none was left out."""
-    return {"allocators": [_card(card) for card in cards]}
+def check_answer(cards: Sequence[ReportCard], huge_pages: str) -> dict[str, object]:
+    """`safe` of a library: no case failed and none was left out. `huge_pages`: the machine's mode, "" if unknown."""
+    return {"huge_pages": huge_pages or None, "allocators": [_card(card) for card in cards]}
 
 
 def _card(card: ReportCard) -> dict[str, object]:

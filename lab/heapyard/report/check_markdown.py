@@ -13,6 +13,7 @@ from rich.console import Console
 
 from ..model.check import ReportCard
 from ..model.errors import UsageError
+from ..model.huge_pages import FACT, chosen, in_words
 from .report_card import print_comparison
 
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->"
@@ -40,6 +41,8 @@ def measured(cards: Sequence[ReportCard], machine: Mapping[str, object], amount:
     cpu = machine["cpu"]
     model = cpu.get("model", "unknown") if isinstance(cpu, Mapping) else "unknown"
     where = f"{machine['cpus_online']} processors ({model}), Linux {machine['kernel']}, {machine['distribution']}"
+    if pages := in_words(chosen(str(machine.get(FACT, "")))):
+        where += f", {pages}"
     versions = ", ".join(f"{c.allocator.name} {c.allocator.version}" for c in cards if c.allocator.version)
     seconds = sum(found.seconds for card in cards for found in card.found)
     head = f"On {time.strftime('%Y-%m-%d')}, {where}; {amount} amount of work, {seconds / 60:.0f} min in all: {versions}."

@@ -17,6 +17,7 @@ from . import anova_words, claims, curve_section, figure_forest, figure_ranks, f
 from . import agreement, another_program, page_data, page_tables, trend_words
 from .control_words import control_in_words
 from .figure_parts import NARROW, WIDE, Row, Spec, fill
+from .huge_page_words import huge_pages_of
 from .page_file import write_page
 from .standings import shown_metrics, standings
 from .level_tables import level_tables
@@ -71,6 +72,7 @@ def render(
         record=record,
         answer=answer,
         control=control_in_words(analysis),
+        huge_pages=huge_pages_of(record),
         more_time="" if (more := more_time(analysis)) in answer.headline else more,
         levels=level_tables(analysis),
         another=another_program,

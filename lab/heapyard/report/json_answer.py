@@ -10,6 +10,7 @@ from ..model.analysis import Analysis
 from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
 from .choice import choose, dominated
+from .huge_page_words import huge_pages_of, mode_of
 from .more_time import more_time
 from .verdict import answered, verdict
 
@@ -29,6 +30,7 @@ def answer(analysis: Analysis, record: Record, preference: Preference = BY_TIME)
             "created": record.created,
             "heapyard": record.version,
             "seed": settings.seed,
+            "huge_pages": {"machine": mode_of(record), "told": huge_pages_of(record)},
             "verdict": verdict(analysis, preference),
             "answer": asdict(answered(analysis, preference))
             | {"chosen": choose(analysis, preference), "more_time": more_time(analysis)},

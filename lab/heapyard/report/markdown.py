@@ -10,6 +10,7 @@ from ..model.units import format_value
 from .claims import tally
 from .control_words import control_in_words
 from .curve_tables import curve_tables, heading
+from .huge_page_words import huge_pages_of
 from .verdict import answered, headline
 from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 
@@ -18,6 +19,8 @@ def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIM
     """Verdict, overall table, one table per primary metric, failures, control, and how to look behind the numbers."""
     answer = answered(analysis, preference)
     lines = [f"**{_cell(headline(analysis, preference))}**", ""]
+    if pages := huge_pages_of(record):
+        lines += [f"{_cell(sentence(pages))}.", ""]
     for part in (answer.another, answer.choices, answer.out):
         lines += [_cell(part), ""] if part else []
     overall = [o for o in (analysis.over_all(m) for m in analysis.primary) if o is not None and o.comparisons]

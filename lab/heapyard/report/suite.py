@@ -10,6 +10,7 @@ from ..model.record import Record
 from .claims import tally
 from .curve_section import drawn
 from .html import svg, templates
+from .huge_page_words import huge_pages_of
 from .page_file import write_page
 from .verdict import verdict
 
@@ -27,6 +28,7 @@ def write_suite(path: Path, title: str, studies: Sequence[tuple[Analysis, Record
                 "record": record,
                 "analysis": analysis,
                 "verdict": verdict(analysis),
+                "huge_pages": huge_pages_of(record),
                 "report": f"{record.path.name}/report.html",
                 "tally": tally(analysis.judgements),
                 "figures": drawn(analysis, lambda spec, name, n=number: svg(spec, f"study-{n}-{name}")),  # type: ignore[misc]

@@ -24,6 +24,7 @@ from .claims import SIGNS, STYLES, tally
 from .curve_tables import curve_tables
 from .curve_tables import heading as figure_heading
 from .control_words import control_in_words
+from .huge_page_words import huge_pages_of
 from .more_time import four_times, more_time
 from .scatter_text import scatter
 from .standings import standings
@@ -54,7 +55,8 @@ def print_answer(
     answer = answered(analysis, preference)
     if answer.alarm:
         _paragraph(console, answer.alarm, "bold red")
-    _paragraph(console, answer.headline, "bold")
+    pages = huge_pages_of(record)
+    _paragraph(console, f"{answer.headline} {sentence(pages)}." if pages else answer.headline, "bold")
     for text in (answer.another, answer.choices, answer.out):
         if text:
             _paragraph(console, text)

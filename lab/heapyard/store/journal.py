@@ -156,7 +156,7 @@ class StoredJournal:
             run("UPDATE experiment SET status = ?", (status,))
 
     def set_settings(self, settings: Settings) -> None:
-        """The user has changed what may change on resumption: the budget."""
+        """The user has changed what may change on resumption: the budget, the consent to change the machine."""
         with self._transaction() as run:
             run("UPDATE experiment SET settings_json = ?", (encode(settings),))
 
