@@ -38,7 +38,6 @@ class Workload {
  public:
   Workload(const Options& options, kit::Session& session)
       : options_(options),
-        session_(session),
         sizes_(static_cast<std::uint64_t>(options.min_size), static_cast<std::uint64_t>(options.max_size)) {
     for (std::size_t i = 0; i < session.threads(); ++i) {
       kit::Worker& worker = session.worker(i);
@@ -124,7 +123,6 @@ class Workload {
   }
 
   const Options& options_;
-  kit::Session& session_;
   kit::Octaves sizes_;
   kit::Successors successors_;
   std::atomic<Object*>* pool_ = nullptr;

@@ -25,7 +25,7 @@ struct Sample {
 
 // One program in one process: exec begins another, which may have been given another environment.
 struct Process {
-  pid_t pid;
+  pid_t pid = 0;
   std::uint64_t stack = 0;  // tells it from others in the same process
   std::string name;         // comm at the last look
   std::string executable;   // empty where we may not look

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "frame_pointer.h"
+
 extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);  // of the C++ run-time library
 
 namespace {
@@ -53,7 +55,7 @@ std::vector<std::uintptr_t> theirs() {
   EXPECT_EQ(end, ChainEnd::kWhole);
 }
 
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void without_frame_pointer(int depth) {
+WITHOUT_FRAME_POINTER void without_frame_pointer(int depth) {
   char room[200];
   asm volatile("" : : "r"(room) : "memory");
   if (depth > 0)
