@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
-from simulated import as_study, curve, simulate  # noqa: E402
+from simulated import as_study, curve, simulate
 
-from heapyard.model.analysis import Analysis  # noqa: E402
-from heapyard.model.record import Record  # noqa: E402
-from heapyard.report.html import write_report  # noqa: E402
-from heapyard.report.verdict import answered  # noqa: E402
+from heapyard.model.analysis import Analysis
+from heapyard.model.record import Record
+from heapyard.report.html import write_report
+from heapyard.report.verdict import answered
 
 pytestmark = pytest.mark.browser
 HOSTILE = "\"'<img src=x onerror=alert(1)>&"

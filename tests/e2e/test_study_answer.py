@@ -13,9 +13,9 @@ import pytest
 from e2e_yard import Yard
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
-from simulated import as_study, simulate  # noqa: E402
+from simulated import as_study, simulate
 
-from heapyard.report.html import write_report  # noqa: E402
+from heapyard.report.html import write_report
 
 STUDY = """
 [study]

@@ -49,7 +49,7 @@ def file_system(folder: Path, programs: Iterable[Path], script: str) -> Path:
         for library in _libraries(program):
             (root / library.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(library, root / library.relative_to("/"))
-    begin = f"""#!/bin/busybox sh
+    begin = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t devtmpfs dev /dev

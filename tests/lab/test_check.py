@@ -102,7 +102,7 @@ SLOW = [f"process/fork-beside-{what}" for what in ("dlopen", "names", "zones", "
 # What is known to fail and not mended yet. Nothing else may.
 RESERVING = ("limits/served-address-space limits/served-data limits/many-threads limits/container system/mlockall "
              "system/emulator system/core-dump")
-OPEN = {heap: "process/fork-beside-stdio" for heap in HEAPS} | {
+OPEN = dict.fromkeys(HEAPS, "process/fork-beside-stdio") | {
     "bfm": "process/fork-beside-stdio system/huge-pages",
     "bfm-single": "process/fork-beside-stdio system/huge-pages",
     "scalloc": f"process/fork-beside-stdio {RESERVING}",

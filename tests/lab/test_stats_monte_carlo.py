@@ -61,7 +61,7 @@ def experiment(y, metrics=("wall",), settings=NO_MARGIN):
 
 
 def one_experiment(y, metrics=("wall",), settings=NO_MARGIN):
-    count, blocks, labels = y.shape
+    count, _, labels = y.shape
     treatments = ("glibc", *(f"a{i}" for i in range(1, labels - 1)))
     names = (*treatments, "control")
     rows = [

@@ -68,7 +68,7 @@ def _read_peer(path: Path) -> Peer:
     peer = Peer(
         name=path.stem,
         title=top.string("title"),
-        origin=top.string("origin", choices=_ORIGINS),  # type: ignore[arg-type]
+        origin=top.choice("origin", _ORIGINS),
         default=top.boolean("default"),
         in_place_of=top.string("in_place_of", ""),
         libraries=top.strings("libraries", ()),

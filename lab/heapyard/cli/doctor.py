@@ -16,6 +16,7 @@ from ..model.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from ..execute.machine_finding import Finding
     from .doctor_noise import Noise, Spread
@@ -82,7 +83,8 @@ class _Progress:
     """A bar on a terminal, one line elsewhere; drawn between trials only."""
 
     def __init__(self, seconds: float, quiet: bool):
-        self.seconds, self.quiet, self.bar = seconds, quiet, None
+        self.seconds, self.quiet = seconds, quiet
+        self.bar: Progress | None = None
 
     def __enter__(self) -> _Progress:
         from rich.console import Console

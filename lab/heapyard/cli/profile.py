@@ -63,7 +63,7 @@ class _Size(click.ParamType):
         try:
             return int(float(text.rstrip("KMG")) * factor)
         except ValueError:
-            self.fail(f"'{value}' is not a size; write for example 64K or 256M", param, ctx)
+            raise click.BadParameter(f"'{value}' is not a size; write for example 64K or 256M", ctx=ctx, param=param) from None
 
 
 @click.command(cls=_ProfileGroup, invoke_without_command=True)

@@ -136,7 +136,8 @@ class Stages:
         share = share_of_precision(settings.precision, len(self._alive()))
         full = self._blocks_wanted(times, settings.precision)
         missing = settings.pilot_blocks - len(times)
-        return tuple(self._rounds(workload, n, missing) for n in (min(self._blocks_wanted(times, share), full), full))
+        least = min(self._blocks_wanted(times, share), full)
+        return self._rounds(workload, least, missing), self._rounds(workload, full, missing)
 
     def _rounds(self, workload: str, blocks: int, missing: int) -> int:
         """Rounds after which so many blocks tell the time, `missing` of the pilot's having told nothing of it."""

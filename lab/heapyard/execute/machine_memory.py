@@ -70,7 +70,7 @@ def free_memory(files: Files) -> Finding:
 def overcommit(files: Files) -> Finding:
     mode = files.number("proc/sys/vm/overcommit_memory")
     if mode != 2:
-        return Finding("overcommit", "ok", {0: "heuristic", 1: "always"}.get(mode, "unknown"))
+        return Finding("overcommit", "ok", {0: "heuristic", 1: "always", None: "unknown"}.get(mode, "unknown"))
     return Finding(
         "overcommit",
         "warn",

@@ -114,5 +114,5 @@ def _remove(folder: Path) -> None:
             return folder.rmdir()
         except OSError:
             if time.monotonic() >= until:
-                return
+                return None
             time.sleep(0.01)

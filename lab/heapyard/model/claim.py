@@ -10,9 +10,9 @@ Form = Literal["constant", "log", "linear", "n log n", "quadratic"]
 Direction = Literal["rises", "falls"]
 ClaimVerdict = Literal["holds", "does not hold", "cannot tell"]
 
-KINDS: tuple[str, ...] = get_args(Kind)
-FORMS: tuple[str, ...] = get_args(Form)
-DIRECTIONS: tuple[str, ...] = get_args(Direction)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+FORMS: tuple[Form, ...] = get_args(Form)
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True)

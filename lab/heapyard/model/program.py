@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+Output = Literal["same", "consistent", "ignore"]
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -18,7 +20,7 @@ class Answer:
     """
 
     exit_code: int = 0
-    output: Literal["same", "consistent", "ignore"] = "consistent"
+    output: Output = "consistent"
     files: tuple[str, ...] = ()
     digest: str = ""  # sha256 hex of the reference answer when output == "same"
 

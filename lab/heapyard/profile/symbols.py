@@ -129,8 +129,8 @@ def _parse(text: str) -> dict[int, list[tuple[str, str, int]]]:
         function = parts["function"] if parts else re.sub(r"^0x[0-9a-f]+: ", "", line).split(" at ")[0]
         if function in ("", "??"):
             continue
-        named = parts is not None and parts["file"] != "??"
-        found.setdefault(at, []).append((function, parts["file"] if named else "", int(parts["line"]) if named else 0))
+        file, number = (parts["file"], int(parts["line"])) if parts and parts["file"] != "??" else ("", 0)
+        found.setdefault(at, []).append((function, file, number))
     return found
 
 

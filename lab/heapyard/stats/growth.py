@@ -151,7 +151,7 @@ def _start(design: Array, y: Array) -> Array:
     """Least squares of relative errors where that is positive throughout, else the constant."""
     found = np.linalg.lstsq(design / y[:, None], np.ones_like(y), rcond=None)[0]
     constant = np.eye(design.shape[1])[0]
-    return found if (design @ found > 0).all() else constant
+    return np.asarray(found) if (design @ found > 0).all() else constant
 
 
 def _squares(found: Array, design: Array, logs: Array, unit: float) -> float:
