@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154 # variables used or set by the file that sources this one
 # Which tests belong to an area of the project, and which are quick. Every test file lies in exactly one area.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
 # `./heapyard test`: the tests asked for, one closing line, exit 1 if any failed.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C++ interface: every replaceable form of operator new and delete.
 //
 // When memory is out the program's new_handler is called until it gives up, then std::bad_alloc is thrown. The C++

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that allocate, release and swap objects at random and end; what they hold passes to the threads after them.
 //
 // In the manner of mstress of mimalloc-bench, with the work fixed. Each worker has a chain of threads and a table of

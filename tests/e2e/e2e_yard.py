@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Using Heapyard as a person does: its command line, with results and settings in a folder of the test."""
 
 from __future__ import annotations

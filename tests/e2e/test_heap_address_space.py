@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the heaps' address space costs: under limits on it, in a core file, where it is locked, and in an emulator.
 
 Each heap stands beside glibc, in the same program. The window of spans (heap/layers/backend/virtual_spans.hpp) must cost

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attaching disturbs no program: no answer differs, no system call fails that would not have, nobody is killed.
 
 With --on-request every program is attached to 1,000 times, and the injector is killed at 500 instants. HEAPYARD_TABLE names

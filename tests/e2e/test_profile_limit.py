@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No trace is larger than --limit, whatever the program does; what the file had no room for is counted."""
 
 from __future__ import annotations

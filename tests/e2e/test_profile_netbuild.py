@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BFM's report, Figure 14, from our own trace of netbuild: the input stays to the end, the nets grow linearly and go before it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile against programs that know their own memory: exact to the byte, sampled without bias, bands that cover."""
 
 from __future__ import annotations

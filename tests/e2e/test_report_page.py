@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTML report in a real browser: no network, no errors, on a phone, in the dark, with scripts switched off."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study of a mutator from its file to every form of its answer: terminal, scoreboard, page, exported files, gnuplot."""
 
 from __future__ import annotations

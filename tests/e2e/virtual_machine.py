@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small virtual machine under an emulated processor: a kernel, busybox, and programs of this build with their libraries."""
 
 from __future__ import annotations

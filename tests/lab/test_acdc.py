@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ACDC as a program: options, laws seen from outside, and each defect of the published code, shown not to be ours."""
 
 from __future__ import annotations

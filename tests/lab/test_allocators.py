@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog of allocators: what names mean, what is refused and in which words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`./heapyard test`: which tests an area, --quick and pytest's own arguments lead to; with make-believe runners."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charged memory: what the launcher adds up from looks, and what a control group adds to it."""
 
 from __future__ import annotations

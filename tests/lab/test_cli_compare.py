@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verbs that measure: from the words on the command line to trials, and what is said about them. Launches are
 make-believe unless a test needs a process of its own.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Documents name what is there: an index without gaps, links that lead somewhere, paths that exist."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop: what runs, in which order, when it stops, and that an interruption changes nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two programs that read Python for faults, as pyproject.toml sets them: ruff over the tree, mypy over the lab."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds for every mutator on the kit: options, result, exact memory, no call but the workload's, any allocator."""
 
 from __future__ import annotations

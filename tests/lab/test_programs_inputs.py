@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of the real programs: the same bytes everywhere, generated once, repaired when damaged."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer in the terminal, as Markdown, JSON and HTML: words, widths, escapes, and odd experiments."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study's figures in every form of the answer: axes, units, uncertainty, widths, and what is told of levels."""
 
 from __future__ import annotations

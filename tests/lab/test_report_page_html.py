@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report's page is made of: where names go, what the figures show, how long curves get."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Honesty by simulation: the error rates that reports promise, on noise such as shared machines make. Seeds are fixed.
 
 Each gate's limits are at least three standard errors of the simulated share away from what a correct method gives.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store: what is written is read back, however the experiment ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports in the scalloc artifact's layouts: columns, units, exact deviations, and gnuplot that draws them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proof of injection, on paper: whatever the witness and the launcher bring, the verdict is a sentence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tracer/injector/thread_sight.hpp"
 
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A span of blocks of one size, owned by one allocation buffer, into which any thread may free.
 //
 // Idea: scalloc (OOPSLA 2015, sections 3.2 and 3.3). The owner takes and frees without any synchronisation, through

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Building an allocator from the sources a crate carries: fetched by Cargo, compiled by upstream's own rules.
 
 Cargo alone fetches: it knows the registry, verifies the checksum in the lock file and keeps its own cache. The library

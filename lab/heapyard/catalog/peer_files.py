@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files `peers/*.toml`: how each allocator that is not ours is obtained."""
 
 from __future__ import annotations

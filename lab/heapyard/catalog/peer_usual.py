@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocators of a comparison that names none: installed once, each tried once, whatever came of it."""
 
 from __future__ import annotations

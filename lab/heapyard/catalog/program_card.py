@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The card of a real program, as a TOML file or the user's catalog states it (fields: docs/programs.md)."""
 
 from __future__ import annotations

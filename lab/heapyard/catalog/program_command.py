@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user's own command as a program: found as a shell finds it, refused with the reason if it cannot be measured."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog of real programs: what there is, what is installed, and making one ready to launch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Study files: an experiment written down in TOML. Names are looked up later; here every field gets its type."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of a study file that say what to look for: `[[figures]]` to draw and `[[claims]]` to test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading TOML that people write by hand: every complaint names the file, the line and the field."""
 
 from __future__ import annotations

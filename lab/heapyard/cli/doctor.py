@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard doctor`: what on this machine threatens a result, what to do, and how small a difference it can find."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard export`: an experiment's data for other tools."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard gate`: an exit code for a pipeline."""
 
 from __future__ import annotations

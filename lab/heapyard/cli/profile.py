@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard profile`: memory of every call chain over time."""
 
 from __future__ import annotations

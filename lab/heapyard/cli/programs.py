@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard programs`: the real programs allocators are compared on, and installing them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard show`: the answer of an experiment, or what lies behind a number of it."""
 
 from __future__ import annotations

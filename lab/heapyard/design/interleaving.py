@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the trials of a block share the machine, and which blocks say what: whole trials of memory, slices of time.
 
 In slices (execute/slices.py) a slow change of the machine's speed falls on all trials of a block alike. But real time goes

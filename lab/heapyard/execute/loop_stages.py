@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What follows the pilot: Stein's numbers of blocks, and at looks fixed beforehand the release of what is settled."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who else takes the processor's time: other processes, the hypervisor, a quota."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory and disk: how pages are given, whether there are enough, and whether the layout of processes varies."""
 
 from __future__ import annotations

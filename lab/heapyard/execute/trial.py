@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One trial: one fresh process launch under one treatment, with proof of what served it and a check of its answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a paper says it found, in a form that can be held against an experiment, and what came of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The responses a trial can have: name, unit, direction and the scale they are analysed on."""
 
 from __future__ import annotations

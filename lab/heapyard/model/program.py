@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real program with its input: what to launch, what its right answer is, how long it may take."""
 
 from __future__ import annotations

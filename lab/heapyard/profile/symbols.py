@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What addresses mean: functions, files and lines, inlined ones too, by elfutils' eu-addr2line.
 
 A file is believed only if its build-id is still the one that ran; otherwise debuginfod is asked when DEBUGINFOD_URLS is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which allocator the answer names, by the reader's preference, and which ones are out of the race."""
 
 from __future__ import annotations

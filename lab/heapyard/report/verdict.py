@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer in sentences, put first everywhere: who, how much time, how much memory, and where it does not hold."""
 
 from __future__ import annotations

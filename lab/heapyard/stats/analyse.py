@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From observations to the answer of an experiment."""
 
 from __future__ import annotations

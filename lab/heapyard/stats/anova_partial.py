@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Analysis of variance of a study that is no full crossing: a fraction, or combinations that constraints left out.
 
 Type II sums of squares of the main effects and of the allocator's interaction with each factor; interactions of factors

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about how a response grows with a number: constant, logarithmic, linear, n log n, quadratic.
 
 Each form is fitted as a + b f(n) to the geometric means of the levels by least squares of relative errors. How far a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about one treatment over the levels of a factor: flat_in, monotone. Rounds play the part of blocks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a response grows with a size: log-log slope, and which law of growth the sizes measured speak for.
 
 Each law is a + b f(n), fitted on the log scale, where the errors of times and sizes of memory are alike. Laws are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a reader must know besides the numbers, one sentence each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One metric over all workloads: these programs, or these levels, which are fixed; and what another program may show."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Student's t, Dunnett's and Tukey's distributions by quadrature over scipy.special alone.
 
 scipy.stats would bring 0.7 s of import time and a studentized range at 0.1 s per quantile; the trapezoid rule on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second opinion that assumes symmetry, not normality: Hodges-Lehmann ratio and exact signed-rank interval."""
 
 from __future__ import annotations

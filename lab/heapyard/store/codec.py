@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model objects as JSON and back.
 
 Fields a stored object lacks take their default; fields it has too many are ignored.

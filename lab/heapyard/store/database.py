@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opening an experiment's SQLite file, and what its errors mean to a person."""
 
 from __future__ import annotations

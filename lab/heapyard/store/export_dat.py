@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports in the layouts of the scalloc artifact (its manual, Listings 1 and 2), which scripts of others read.
 
 ACDC: per allocator one file for each of access, alloc, free, combined (malloc and free) and memcons; tab-separated

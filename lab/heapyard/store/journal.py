@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing an experiment while it runs: every call is one committed transaction."""
 
 from __future__ import annotations

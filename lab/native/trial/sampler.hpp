@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looking at the memory of a tree of processes from outside, at a cost that stays below one percent of the time.
 //
 // RSS, page tables and swap come from stat and status (cheap), PSS and the number of mappings from smaps_rollup and maps

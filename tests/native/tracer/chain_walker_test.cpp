@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A walk that remembers, and a memory of whole chains, give what a walk from scratch gives: over random calls through
 // every kind of frame, so that what is remembered is right in part, or in nothing, most of the time.
 #include "tracer/events/chain_walker.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A function without a frame pointer, whatever the file is compiled with.
 #pragma once
 

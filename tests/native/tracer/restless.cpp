@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that are never still: they fork, exec and end, begin and end threads, allocate in all threads, take signals, or
 // live under seccomp; and they check whatever they do.
 #include <linux/audit.h>

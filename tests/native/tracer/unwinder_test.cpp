@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unwinder gives what the C++ run-time library's gives, wherever a program may stand when it allocates.
 #include "tracer/events/unwinder.hpp"
 
