@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures every program of the catalog under glibc: programs/measured.json, and the table in docs/programs.md.
 
     python programs/measure.py [--launches N] [--record-answers] [NAME...]

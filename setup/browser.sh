@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
 # The browser of the tests where the distribution has none as a package (Ubuntu ships Chromium as a snap only): the build
 # that the npm package @sparticuz/chromium carries, fetched by the npm of a PyPI wheel. Both are pinned by lock files.

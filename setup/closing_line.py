@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The closing line of `./heapyard test`: what passed, failed and was not run, from the JUnit files of ctest and pytest.
 
 Exit 1 if a runner failed or a report is missing or empty: silence is not success.

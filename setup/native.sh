@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
 # Step 3: the native parts, built by the CMake preset `release`; `test` builds the native tests into the same folder.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
 # What set-up tells people, all of it on standard error: a line per step, its clock ticking on a terminal, and one
 # sentence when it fails. Everything the tools say goes to $log.

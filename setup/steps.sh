@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
 # The steps of set-up and when each is due. Sourced by ../heapyard; $HEAPYARD_ROOT, $state and $python are set there.
 #

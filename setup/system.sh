@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
 # Step 1: the system's packages, as Debian and Ubuntu name them.
 #

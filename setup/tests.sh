@@ -1,28 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154 # variables set by the file that sources this one
-# `./heapyard test`: every test there is, one closing line, exit 1 if any failed.
+# `./heapyard test`: the tests asked for, one closing line, exit 1 if any failed.
 
-# run_tests PYTEST-ARGUMENT...
+# shellcheck source=setup/test-areas.sh
+. "$setup/test-areas.sh"
+
+tests_usage() {
+  cat <<END
+Usage: ./heapyard test [--quick] [AREA]... [PYTEST-ARGUMENT]...
+
+Sets up what the tests need, builds, and runs every test: native, Python, end to end.
+
+  --quick         the house's rules, the lab's unit tests and the fastest native tests: under two minutes
+  AREA            only the tests of: $areas_known
+  PYTEST-ARGUMENT paths and options of pytest, such as tests/lab/test_store.py or -k journal
+
+Paths name the Python tests; the native ones run as well, unless an area or --quick says which.
+
+Examples:
+  ./heapyard test --quick
+  ./heapyard test heap
+  ./heapyard test --quick lab tracer
+  ./heapyard test --quick tests/lab/test_store.py
+END
+}
+
+# choose_tests ARGUMENT...: sets $quick, $areas, and $taken, the number of arguments that are not pytest's.
+choose_tests() {
+  quick=
+  areas=
+  taken=0
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --quick) quick=yes ;;
+      -h | --help)
+        tests_usage
+        exit 0
+        ;;
+      -* | */* | *::*) return ;;
+      *)
+        case " $areas_known " in
+          *" $1 "*) areas="$areas $1" ;;
+          *)
+            if [ -e "$HEAPYARD_ROOT/$1" ]; then return; fi
+            say "there is no area or path '$1'; the areas are $(echo "$areas_known" | sed 's/ /, /g')"
+            exit 2
+            ;;
+        esac
+        ;;
+    esac
+    taken=$((taken + 1))
+    shift
+  done
+}
+
+# run_tests ARGUMENT...: the same arguments, after choose_tests.
 run_tests() {
   cd -- "$HEAPYARD_ROOT" || exit
+  shift "$taken"
   native_report=$state/test-native.xml
   rm -f -- "$state"/test-*.xml
 
   native=0
-  ctest --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$native_report" || native=$?
   rest=0
-  if [ $# -gt 0 ]; then
-    "$python" -I -m pytest --junitxml="$state/test-python.xml" "$@" || rest=$?
+  run_native || native=$?
+  if [ -n "$quick$areas" ]; then
+    run_chosen "$@"
+  elif [ $# -gt 0 ]; then
+    run_python python "$@" || rest=$?
   else
-    # The end-to-end tests measure and have the machine to themselves; those of the statistics only calculate.
-    "$python" -I -m pytest --junitxml="$state/test-e2e.xml" tests/e2e || rest=$?
-    log=$state/test-statistics.log
-    "$python" -I -m pytest --junitxml="$state/test-statistics.xml" tests/lab -k test_stats >"$log" 2>&1 &
-    statistics=$!
-    trap 'kill "$statistics"; exit 130' INT TERM
-    "$python" -I -m pytest --junitxml="$state/test-lab.xml" tests/lab -k "not test_stats" || rest=$?
-    wait "$statistics" || rest=$?
-    trap - INT TERM
-    cat -- "$log"
+    run_all_python
   fi
   "$python" -I "$setup/closing_line.py" "$native" "$native_report" "$rest" "$state"/test-[!n]*.xml
+}
+
+run_native() {
+  wanted=
+  for area in $areas; do wanted="$wanted${wanted:+|}$(native_of "$area")"; done
+  set -- --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$native_report"
+  if [ -n "$wanted" ]; then set -- "$@" --tests-regex "$wanted"; fi
+  if [ -n "$quick" ]; then set -- "$@" --exclude-regex "$slow_native" --parallel "$(nproc)"; fi
+  ctest "$@"
+}
+
+# run_python NAME PYTEST-ARGUMENT...: one run of pytest with a report of its own.
+run_python() {
+  report=$state/test-$1.xml
+  shift
+  "$python" -I -m pytest --junitxml="$report" "$@"
+}
+
+# The areas' tests; what of them is quick; or, where paths are named, those beside the areas' native tests.
+run_chosen() {
+  if names_a_path "$@"; then
+    run_python python "$@" || rest=$?
+    return
+  fi
+  : "${areas:=$areas_known}"
+  # shellcheck disable=SC2046,SC2086 # areas and files, one word each
+  if [ -n "$quick" ]; then
+    run_part lab -m "not slow and not browser and not on_request" $(python_of tests/lab $areas) "$@"
+  else
+    run_part e2e $(python_of tests/e2e $areas) "$@"
+    run_part lab $(python_of tests/lab $areas) "$@"
+  fi
+}
+
+# run_part NAME PYTEST-ARGUMENT...: one of several runs; that none of its tests is asked for is no failure.
+run_part() {
+  part=0
+  run_python "$@" || part=$?
+  if [ "$part" -eq 5 ]; then
+    rm -f -- "$state/test-$1.xml"
+  elif [ "$part" -ne 0 ]; then
+    rest=$part
+  fi
+}
+
+names_a_path() {
+  for word in "$@"; do
+    if [ -e "${word%%::*}" ]; then return 0; fi
+  done
+  return 1
+}
+
+# The end-to-end tests measure and have the machine to themselves; those of the statistics only calculate.
+run_all_python() {
+  run_python e2e tests/e2e || rest=$?
+  log=$state/test-statistics.log
+  run_python statistics tests/lab -k test_stats >"$log" 2>&1 &
+  statistics=$!
+  trap 'kill "$statistics"; exit 130' INT TERM
+  run_python lab tests/lab -k "not test_stats" || rest=$?
+  wait "$statistics" || rest=$?
+  trap - INT TERM
+  cat -- "$log"
 }

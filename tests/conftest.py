@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every test of the lab can rely on: the checkout, the on-request rule, the browser."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fourth heap, composed in an afternoon: scalloc's spans below 1 MiB, BFM's best fit tree above.
 //
 // scalloc maps and unmaps every block above 1 MiB: a system call and page faults each time. BFM's tree keeps such

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What glibc offers beyond malloc and programs call: trimming, options, and reports of use.
 #include <malloc.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a composition must offer to be exported as a malloc library.
 #pragma once
 

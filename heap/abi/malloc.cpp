@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C interface: malloc and its family, as C23, POSIX and glibc define them.
 //
 // Cost: that of the heap; realloc that cannot stay in place copies. Errors: null with errno ENOMEM, or EINVAL for an

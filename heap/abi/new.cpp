@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C++ interface: every replaceable form of operator new and delete.
 //
 // When memory is out the program's new_handler is called until it gives up, then std::bad_alloc is thrown. The C++
 // run-time library is the program's own, if it has one: what we need of it are weak symbols, and a C program needs
 // none.
 #include <cstddef>
+#include <cstdlib>
 #include <new>
 
 #include "composition.hpp"
@@ -13,7 +15,6 @@ using heapyard::abi::Heap;
 extern "C" {
 [[noreturn, gnu::weak]] void heapyard_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv");
 [[gnu::weak]] std::new_handler heapyard_get_new_handler() noexcept __asm__("_ZSt15get_new_handlerv");
-[[noreturn]] void abort() noexcept;
 }
 // Those that a catch clause refers to.
 __asm__(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_catch\n.weak _ZSt9terminatev");
@@ -30,7 +31,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
     const std::new_handler handler = heapyard_get_new_handler != nullptr ? heapyard_get_new_handler() : nullptr;
     if (handler == nullptr) {
       if (heapyard_throw_bad_alloc != nullptr) heapyard_throw_bad_alloc();
-      abort();
+      std::abort();
     }
     handler();
     if (void* block = allocate(bytes, alignment)) return block;

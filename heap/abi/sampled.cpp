@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Of heaps whose front end can be sampled: for the tracer.
 #include "composition.hpp"
 #include "heap/os/sample_events.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BFM, the best fit heap of Finkler, "Handling and Profiling the Increasingly Large and Complex Memory Allocation
 // Patterns of the 64 Bit Era" (IBM Research Report, 2004), and its variants: the switches of Figure 13 and what the
 // paper leaves open.

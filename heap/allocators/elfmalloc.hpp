@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // elfmalloc, the slab allocator of Liebow-Feeser, Rosen and others (allocators-rs, 2017), and its variants.
 //
 //   malloc, free      MaskHeap         a block's slab is found by masking its address

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scalloc, the span-based allocator of Aigner, Kirsch, Lippautz, Sokolova, "Fast, Multicore-Scalable,
 // Low-Fragmentation Memory Allocation through Large Virtual Memory and Global Data Structures" (OOPSLA 2015), and
 // its variants: those of the artifact, and those that switch off one idea each.

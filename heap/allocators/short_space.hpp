@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a heap with spans has for when address space is short, or threads are very many: BFM's tree for ranges, and its
 // page records over it for blocks of size classes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which atomics and locks concurrent code is made of: a policy, so that the same code also runs under a test that
 // explores its schedules (tests/native/heap/explorer.hpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks put aside by threads that may not enter the heap; emptied a few at a time by one that may.
 //
 // Idea: pushes are lock-free onto a shared list; the one taker swaps the whole list out and works it off over

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A red-black tree whose nodes lie in memory the caller owns, with a sentinel that is only written.
 //
 // Idea: Cormen, Leiserson, Rivest with the change of the BFM paper (section 2.2.3): what the fix-up after a removal

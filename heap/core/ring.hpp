@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A circular list whose elements hold their own links; the owner holds one pointer, to the front.
 //
 // Cost: every operation O(1); moving the front to the back turns the ring and touches no element.

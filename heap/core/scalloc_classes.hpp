@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scalloc's size classes: steps of 16 bytes up to 256, powers of two from there to 1 MiB.
 //
 // Source: the published code (2015); each class with the bytes of its real span and the number of blocks in it. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Block sizes as data: which one serves a request, by one look into a table of bytes.
 //
 // Idea: BFM's first table (paper, section 2.1), indexed by the request in words. Cost: O(1), one load. The sizes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // elfmalloc's size classes and the geometry of their slabs: 8 bytes, steps of 16 up to 192, powers of two to 1 MiB.
 //
 // Source: the published code (2017). A slab is a page of 256 KiB, or of 2 MiB from 64 KiB on: a header, a bitset,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lock-free stack whose top carries a tag against ABA.
 //
 // Idea: Treiber (1986) with a counter beside the pointer, as scalloc has it: 48 bits of address and 16 of tag,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a layer may ask of the layer below it: docs/layers.md tells why.
 #pragma once
 

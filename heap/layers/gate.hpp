@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who is inside the heap; and how a fork closes it, so that the child finds nobody in the middle of anything.
 //
 // Idea: a thread that forks must find every lock free and every structure whole, but may not make another thread wait:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a heap says of its memory: malloc_info, mallinfo2 and our own tests read it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A heap whose blocks find their span by masking their address; the storey below a composition.
 //
 // Idea: what lies in one reservation is in a span of it, whose header says what it holds (scalloc, OOPSLA 2015,

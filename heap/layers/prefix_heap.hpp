@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A heap whose blocks carry, in the word before them, what they are; the storey below a composition.
 //
 // Idea: BFM (paper, sections 2.1 and 2.2). The word is a page record's address for a small block, zero for a range

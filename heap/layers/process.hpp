@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a heap owns once per process: who is inside, the exit hook, the fork handlers, and the blocks put aside.
 //
 // Idea: a thread registers on its first visit; the process when the library is loaded or on that of its first thread,

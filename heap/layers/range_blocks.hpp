@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks that are ranges of their own: what a heap does with requests that no size class serves.
 //
 // Idea: a thread that may enter the heap gets a range of the source below; one that is inside already gets a mapping

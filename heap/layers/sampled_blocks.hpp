@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of a size class that are samples: kept where every free comes the slow way.
 //
 // Idea: a free has no time to ask whether its block is a sample. So a sample does not lie in its class's spans but in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of size classes without a span of their own: where address space is short, or threads are very many.
 //
 // Idea: a span for each class and thread pays where memory is plenty. Where it is not, what no span can be had for is

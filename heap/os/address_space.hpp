@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where in the address space there is much room, and how much of it the process may have.
 //
 // Idea: the system places mappings near one that it just placed, the program's own text, heap and stack lie where the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A memory fence whose cost falls on the side that seldom comes by.
 //
 // Idea: two sides each write a word and then read the other's; a fence between the two keeps both from missing the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // To sleep until a word in memory changes.
 //
 // Cost: one system call each. Threads: any, of this process. Both leave errno alone; neither is a cancellation point.

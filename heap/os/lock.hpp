@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lock of four bytes that spins briefly and then sleeps in the kernel.
 //
 // Idea: three states as in Drepper, "Futexes Are Tricky" (2011), section 5: free, held, held with sleepers. While

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a heap says that memory is out: null, with errno ENOMEM. At the end of slow paths, so that fast ones end with
 // their last instruction.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One sentence on standard error, for those who ask with HEAPYARD_VERBOSE=1.
 //
 // Cost: a search of the environment; a system call if asked. Allocates nothing; for use before main.

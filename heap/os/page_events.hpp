@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whoever wants to know when a heap takes a page record, a span or a large block, and gives it back: BFM's tracer did.
 //
 // Idea: events where memory changes hands between layers, seldom enough that a test of a pointer there costs nothing

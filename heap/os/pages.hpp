@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages from the operating system.
 //
 // Idea: the only calls that map, unmap or empty memory. None changes errno, for free() must not (POSIX 2024).

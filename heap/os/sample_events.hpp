@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whoever wants a sample of what a heap hands out: the tracer.
 //
 // Idea: blocks of one size class are all counted with the class's size, so that the distance to the next sample is a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operating system as a policy: what layers that map memory take as their `Pages`.
 #pragma once
 

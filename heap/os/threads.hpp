@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What threads, forks and processors there are.
 //
 // Idea: one key of pthreads calls us when a thread ends, whatever started it; it may be armed again afterwards. Cost:

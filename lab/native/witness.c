@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Preloaded before the allocator under test: says which mapped object serves malloc in this process, and nothing else.
  *
  * One line per program started, appended by a single write to the file named in HEAPYARD_WITNESS:

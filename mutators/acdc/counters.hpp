@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one thread did and how long it took. Written by its thread alone; the byte counts are read by the sampler
 // meanwhile.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The false-sharing mode (paper, section 4.6): in every tick one thread allocates one object for each thread, back to
 // back; each thread then reads and writes its own object until the quantum of accesses is used up. Objects that an
 // allocator placed on one cache line slow each other down. The thread an object was made for deallocates it when its

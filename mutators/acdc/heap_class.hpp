@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A heap-class: one lifetime-class per expiry time, as a ring indexed by clock; permanent objects in a class of their
 // own.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the size, lifetime and number of objects of the next lifetime-size-class are drawn.
 //
 // PaperLaw realises section 2.3 of the paper: a size class uniform in the exponents, a size uniform inside it, a

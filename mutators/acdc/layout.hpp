@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocating, visiting and freeing the objects of one class: as list or tree, on the heap, compact or cache-line
 // aligned.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // acdc: the universal mutator. Set-up, threads, result.
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An empirical distribution in place of the paper's laws: joint size x lifetime histogram, thread mix and sharing.
 //
 // Text, one statement per line, `#` starts a comment (docs/acdc.md):

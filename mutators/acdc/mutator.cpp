@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One mutator thread: draws lifetime-size-classes, allocates them, and at each tick of its logical clock shares,
 // accesses and deallocates (paper, section 2). Everything between the counter reads is the allocator's; everything else
 // is not timed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an ACDC run is asked to do: every row of Table 1 of the paper, and what the lab needs besides.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The distribution pool: one lock-protected heap-class per thread, through which classes reach the threads that share
 // them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Showing a run: a table for people, the published code's summary lines, JSON for the lab.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State that all threads of one run share, and what the memory sampler saw.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who still shares a lifetime-size-class: one bit per thread, and the last to leave learns it (paper, section 2.3).
 //
 // Up to 64 threads in one word, up to 128 in a 16-byte compare-and-swap, beyond that in an array of words with a count

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lifetime-size-class: the descriptor of objects that were allocated together, have one size and die together.
 //
 // Descriptors live in the producing thread's arena and go back to it from whichever thread freed the objects, so that

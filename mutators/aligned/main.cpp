@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // aligned: options, run, result.
 #include <bit>
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects of many sizes and alignments that replace each other at random, some with an alignment asked for, some not.
 //
 // Alignments are powers of two, each as likely; an allocator that pays for one with a block of the next power of two,

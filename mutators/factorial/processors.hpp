@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which processors a program runs on: as many as asked for, on cores of their own as long as there are such.
 //
 // Two hardware threads of one core are not two processors; the second one of a core is taken only when no core is left.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocate, zero, release half: what the factorial study of allocators asks of each of its threads.
 //
 // After Elias et al., "Experimental and theoretical analyses of memory allocation algorithms" (SAC

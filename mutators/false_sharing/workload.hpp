@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads write to objects of their own that may lie in one cache line with those of others.
 //
 // After cache-thrash (active) and cache-scratch (passive) of Hoard (Berger et al., ASPLOS 2000).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bookkeeping memory of a mutator: one anonymous mapping, never the heap under test.
 //
 // Idea: everything a mutator must remember lies in address space reserved at start, handed out by bumping a pointer in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options that all mutators share, so that one command line fits the family.
 #pragma once
 

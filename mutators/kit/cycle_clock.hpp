@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time in cycles: reads the processor's constant-rate counter, knows what a read costs and how long a cycle is.
 //
 // x86-64: rdtsc between two lfence (nothing measured leaks out of the bracket); aarch64: cntvct_el0 after isb;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ending with one sentence on standard error; writes with write(2), so it works without any heap.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writing JSON without a heap: commas and escapes are kept right, nesting is the caller's.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory over the measured phase alone: peak, average over time, and the series, without the mutator's bookkeeping.
 //
 // Idea: a timer signal looks at /proc/self/statm every few milliseconds. No helper thread: it would take from the heap

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers over many orders of magnitude, small ones as likely as large ones, for sizes and alignments.
 //
 // An octave of [low, high] is drawn first, each as likely as the other, then a number within it: up to the ends this is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a thread asked of the heap, operation by operation, so that a test can compare it with a model of the workload.
 //
 // Records lie in an arena of the thread's own and are written as text after the run; the arena counts as bookkeeping.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a workload calls the heap: malloc and friends, counted, checked for null, and observed if the options ask for it.
 //
 // A workload is a template over Operations<Observer>; the observer is chosen once per run, so an unobserved call is the

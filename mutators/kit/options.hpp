@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command-line options of a mutator as one table: letter, long name, range, default and meaning stand in one line each.
 //
 // getopt_long reads the command line; this adds typed targets, range checks with one-sentence errors (exit 2) and help

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernel says of this process's memory: RSS now, peak RSS, page faults. System calls only, no heap.
 #pragma once
 

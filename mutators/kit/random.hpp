@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Deterministic random numbers: the same seed gives the same sequence on any machine and under any allocator.
 //
 // SplitMix64 (Steele, Lea, Flood 2014). Streams are keyed by (seed, stream): no stream of one seed is a stream of the

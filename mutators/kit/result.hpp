@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run found: collected as a record, shown as a table for people, written as JSON for the lab.
 //
 // The JSON object has the keys mutator, version, parameters, metrics (name, unit, direction, value), checksum, counts,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One run of a mutator: its threads, its phases, its clocks, and what the family measures of every workload.
 //
 // A workload is any class with three templates over Operations<Observer>, called by each worker:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bounded queue from one thread to one other, in order, without locks.
 //
 // Each end caches what it knows of the other's position, so that an uncontended operation touches one shared cache line

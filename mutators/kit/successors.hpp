@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that take a worker's place one after the other: each lives for a part of the work and ends.
 //
 // What such a thread leaves on the heap outlives it. The next one starts when the one before has been joined, so that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building text without a heap: a buffer in a mapping of its own that grows by mremap. For tables, JSON and help.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread of a mutator: its number, its bookkeeping memory, and what it has done so far.
 #pragma once
 

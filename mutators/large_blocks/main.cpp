@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // large_blocks: options, run, result.
 #include <string_view>
 

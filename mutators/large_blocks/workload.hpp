@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks from a kilobyte to many megabytes that replace each other in a few slots.
 //
 // After malloc-large of mimalloc-bench: a new block is made before the old one goes, so one more

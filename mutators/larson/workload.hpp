@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A server: each thread replaces random objects of its slice, then hands the slice to a successor and ends.
 //
 // After larson (Larson and Krishnan, "Memory allocation for long-running server applications", ISMM 1998; specification

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects in the order of their making, of which the oldest go when together they hold too many bytes.
 //
 // The number of an object is its place in the order, so none is stored. O(1) per object, amortised. No heap of its own.

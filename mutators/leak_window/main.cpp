@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // leak_window: options, run, result.
 #include <string_view>
 

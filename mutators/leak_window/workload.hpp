@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A window of short-lived objects that slides on while a few of them stay: what makes heaps grow without a leak.
 //
 // The newest `window` bytes are held, whatever their number; of every hundred objects a few are survivors, which live

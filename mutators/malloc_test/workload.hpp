@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects of one size: taken and given back at once, in long rows, or handed down a chain of threads.
 //
 // After malloc-test of Lever and Boreham, "malloc() performance in a multithreaded Linux environment" (USENIX 2000

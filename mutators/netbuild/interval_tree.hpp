@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The active rectangles of one layer by their extent in y: a treap, each node with the largest end below it.
 //
 // insert and erase O(log n) expected, for_each_overlap O(log n + hits) expected; recursion as deep as the tree.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What net building keeps on the heap: ten kinds of objects of 16 to 64 bytes, one of most kinds per rectangle.
 //
 // Their number and sizes are those the BFM report gives for its application (section 3.2): about ten pairs of new

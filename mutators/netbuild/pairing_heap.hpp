@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A priority queue whose items hold their own links.
 //
 // A pairing heap (Fredman, Sedgewick, Sleator, Tarjan, 1986): push O(1), pop O(log n) amortised. T has `key`,

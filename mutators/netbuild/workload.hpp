@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Net building: which rectangles of a chip's layers are connected? The application of the BFM report.
 //
 // After Finkler, "Handling and Profiling the Increasingly Large and Complex Memory Allocation Patterns of the 64

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiny pairs of malloc and free around an allocator's caches: a few objects up and down, or a small set at random.
 //
 // What bench-malloc-simple and bench-malloc-thread of glibc ask, written from their descriptions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // patterns: options, run, result.
 #include <cstdio>
 #include <cstdlib>

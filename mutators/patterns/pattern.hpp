@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 28 allocation patterns of the BFM paper by their own notation: what is allocated, in which order it is freed.
 //
 // After Finkler, "Handling and Profiling the Increasingly Large and Complex Memory Allocation Patterns of the 64 Bit

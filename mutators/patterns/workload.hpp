@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One allocation pattern, played from start to end: allocate all, release half, fill the holes, release all.
 //
 // After the BFM report (pattern.hpp). Each thread plays the whole pattern with its share of the footprint. Every

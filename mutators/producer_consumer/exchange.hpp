@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that replace objects of random sizes in slots of their own and send whole batches to each other.
 //
 // After rpmalloc-benchmark (Jansson; specification 3.10). Per loop a thread takes the batches others sent it, releases

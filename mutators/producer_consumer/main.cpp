@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // producer_consumer: run, result.
 #include "../kit/result.hpp"
 #include "../kit/session.hpp"

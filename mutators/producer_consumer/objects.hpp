@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects that know their size: written by who makes them, read and checked by who releases them, in whichever thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a producer_consumer run is asked to do.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plain case: each object is made by one thread and released by another, in order, a bounded number on their way.
 //
 // Ring: every thread produces for the next one and consumes from the one before. Pair: even threads only produce, odd

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random sizes as rpmalloc-benchmark draws them: a table of 2,000, taken in turn.
 //
 // With e an even draw in [low, high] and w = 1 - (e - low) / (high - low) of three neighbours i, i + 1, i + 2:

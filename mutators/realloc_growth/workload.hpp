@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers that grow by realloc until they have their size, many at a time, as vectors and strings do.
 //
 // A vector multiplies its capacity whenever it is full: few calls, each copying much if the block moves. A string makes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sizes that shbench asks for, as runs of equal sizes that repeat.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slots filled in order, of which all but a moving window are released whenever the end is reached.
 //
 // The window of survivors moves on by its own length each turn and starts over at the end; what lies below it is

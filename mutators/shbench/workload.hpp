@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many sizes, mixed lifetimes, mixed order of release: what sh6bench and sh8bench do, told from a description alone.
 //
 // Each worker fills a buffer of slots with objects of a fixed cycle of sizes; a fifth of them survives each turn of the

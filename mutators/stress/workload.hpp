@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that allocate, release and swap objects at random and end; what they hold passes to the threads after them.
 //
 // In the manner of mstress of mimalloc-bench, with the work fixed. Each worker has a chain of threads and a table of
@@ -38,7 +39,6 @@ class Workload {
  public:
   Workload(const Options& options, kit::Session& session)
       : options_(options),
-        session_(session),
         sizes_(static_cast<std::uint64_t>(options.min_size), static_cast<std::uint64_t>(options.max_size)) {
     for (std::size_t i = 0; i < session.threads(); ++i) {
       kit::Worker& worker = session.worker(i);
@@ -124,7 +124,6 @@ class Workload {
   }
 
   const Options& options_;
-  kit::Session& session_;
   kit::Octaves sizes_;
   kit::Successors successors_;
   std::atomic<Object*>* pool_ = nullptr;

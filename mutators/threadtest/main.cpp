@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // threadtest: options, run, result.
 #include "../kit/options.hpp"
 #include "../kit/result.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounds of allocating many objects of one size and freeing them in the order of allocation, each thread for itself.
 //
 // After threadtest (Berger et al., "Hoard", ASPLOS 2000): per round a thread allocates all of its

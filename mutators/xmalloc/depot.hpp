@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where batches wait for somebody to take them: bounded, for any number of threads on both sides.
 //
 // A lock per batch, not per object: the exchange costs next to nothing beside the thousands of calls that fill and

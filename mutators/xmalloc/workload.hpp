@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Some threads only allocate, others only release: every object is given back by a thread that did not take it.
 //
 // Behaves like xmalloc-test as it is described; the original was not looked at. A producer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # hardened_malloc's shared library from SOURCE in the configuration VARIANT, with upstream's compiler and linker options.
 # CONFIG_NATIVE is upstream's default, so that this library is compiled for the machine it is built on.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """corpus.txt: documents, one a line: a title, a tab, then words of a Zipf vocabulary with some punctuation."""
 
 from dice import Dice, Vocabulary, parameters

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chance and vocabulary shared by the generators; the same on every machine and every version of Python.
 
 Only `random.Random.random` is promised never to change its sequence, so everything is derived from it.

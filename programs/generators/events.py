@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """events.json: one JSON array of nested records: users, tags, steps with numbers and text; whole numbers only."""
 
 import json

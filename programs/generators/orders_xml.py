@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """orders.xml: customers with their orders, lines and remarks; references between them by identifier."""
 
 from dice import Dice, Vocabulary, parameters

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pages.ps: a report of many pages with text, curves, clipped gradients and an image; no page resembles another."""
 
 from dice import Dice, Vocabulary, parameters

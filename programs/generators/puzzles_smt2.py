@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """puzzles.smt2: three kinds of questions to an SMT solver, each in its own scope, over whole numbers or bit vectors.
 
 Schedules (jobs of ordered steps on shared machines, done by a deadline), inversions of a small mixing function on bit

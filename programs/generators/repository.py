@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """repository.git: a bare Git repository whose history is fixed: names, dates and contents come from the seed.
 
 Needs git itself; its pack is the same for the same version of git, its commits are the same for every version.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # redis_client.sh PORT REQUESTS SCRIPT
 # Sends the requests, pipelined over a few connections, then says what the database holds.
 set -eu

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work for a C++ compiler: compile-time lists and sorting, expression templates, variants, a parser run by constexpr.
 // WIDTH (a whole number up to a few hundred) says how many distinct instantiations each part asks for.
 // With LIBRARY defined the standard library's containers and variants are instantiated as well.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What many Python services do all day: parse, build objects, index, transform, serialise, throw away.
 
     python3 workload.py ROUNDS RECORDS

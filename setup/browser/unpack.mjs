@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unpacks the Chromium that @sparticuz/chromium carries, and says where it is.
 import chromium from '@sparticuz/chromium';
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user of every end-to-end test, and the browser of those that read pages."""
 
 from __future__ import annotations

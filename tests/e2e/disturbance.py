@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine whose speed moves: on every processor something of higher priority takes a share of the time that changes.
 
 The share follows a sum of sines of random phase between 0.1 and 10 Hz, around `depth`, from nothing to twice that. So do

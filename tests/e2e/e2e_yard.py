@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Using Heapyard as a person does: its command line, with results and settings in a folder of the test."""
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -62,22 +63,22 @@ class Yard:
     def command(self, *arguments: object) -> list[str]:
         return [sys.executable, "-m", "heapyard", *map(str, arguments)]
 
-    def run(self, *arguments: object, env: dict[str, str] = {}, **options: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: object, env: Mapping[str, str] = {}, **options: object) -> subprocess.CompletedProcess[str]:
         """Run to the end without a terminal."""
         return subprocess.run(
             self.command(*arguments),
-            env=self.env | env,
+            env={**self.env, **env},
             text=True,
             capture_output=True,
             timeout=PATIENCE,
             **{"stdin": subprocess.DEVNULL, "cwd": self.folder} | options,
         )
 
-    def start(self, *arguments: object, env: dict[str, str] = {}) -> subprocess.Popen[str]:
+    def start(self, *arguments: object, env: Mapping[str, str] = {}) -> subprocess.Popen[str]:
         """Start in a session of its own; ended with the test if it still runs."""
         process = subprocess.Popen(
             self.command(*arguments),
-            env=self.env | env,
+            env={**self.env, **env},
             cwd=self.folder,
             text=True,
             start_new_session=True,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kills a command of the lab at an instant and tells what it left: `python killed.py SECONDS COMMAND...`, an answer as JSON.
 
 Whatever the command started and lost becomes a child of this process, so nothing escapes the look.

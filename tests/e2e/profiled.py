@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs run under the tracer, and the truth that `truth` tells of its own memory."""
 
 from __future__ import annotations

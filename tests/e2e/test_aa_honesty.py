@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does the lab call a difference where there is none? An allocator against a byte-identical copy of it, many times.
 
 On request, since it measures this machine for minutes:

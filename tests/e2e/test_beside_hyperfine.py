@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Beside hyperfine: the same command gets the same mean. In turns, so that what drifts drifts under both.
 
 On request, for it times both tools for half a minute: pytest --on-request tests/e2e/test_beside_hyperfine.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the heaps' address space costs: under limits on it, in a core file, where it is locked, and in an emulator.
 
 Each heap stands beside glibc, in the same program. The window of spans (heap/layers/backend/virtual_spans.hpp) must cost
@@ -185,7 +186,7 @@ def test_every_heap_serves_on_aarch64(root: Path, tmp_path: Path) -> None:
     if compiler is None or emulator is None:
         pytest.skip("needs Debian's packages g++-aarch64-linux-gnu and qemu-user")
 
-    def compile(*words: object) -> None:
+    def compiled(*words: object) -> None:
         subprocess.run([compiler, *COMPILE, "-I", str(root), *map(str, words)], check=True, capture_output=True)
 
     def check(case: str, *library: str) -> str:
@@ -195,14 +196,14 @@ def test_every_heap_serves_on_aarch64(root: Path, tmp_path: Path) -> None:
         return done.stdout + done.stderr
 
     sources = [path for path in (root / "lab/native/check").glob("*.cpp") if path.stem not in ("first", "plugin")]
-    compile("-O2", *sources, "-ldl", "-pthread", "-o", tmp_path / "check_heap")
+    compiled("-O2", *sources, "-ldl", "-pthread", "-o", tmp_path / "check_heap")
     cases = [case.label for case in all_cases() if case.group in GROUPS and case.name != "oversubscribed"]
     under_glibc = {case: check(case) for case in cases}
     for heap in HEAPS:
         library = tmp_path / f"lib{heap}.so"
         compositions = places.own_heaps().parent / "heap" / heap
         abi = [root / f"heap/abi/{name}.cpp" for name in ("malloc", "glibc")]
-        compile(*LIBRARY, "-I", compositions, *abi, "-o", library)
+        compiled(*LIBRARY, "-I", compositions, *abi, "-o", library)
         for case in cases:
             told = check(case, "-E", f"LD_PRELOAD={library}")
             assert '"fail"' not in told and '"verdict"' in told or '"fail"' in under_glibc[case], (heap, case, told[-500:])

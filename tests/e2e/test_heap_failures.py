@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What fails fails as under glibc: the same answers and the same errno, function by function."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forks beside threads that are in the C library, for as long as one likes: HEAPYARD_MINUTES, 1 unless told, for all heaps
 side by side, or those that HEAPYARD_HEAPS names.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The heaps with a reservation in processes that may not have one: they do with less, say so when asked, and never crash."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layers of the heap under AddressSanitizer with UndefinedBehaviorSanitizer, and under ThreadSanitizer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C, kill -9, lost readers: what was measured is kept, nothing keeps running, `resume` goes on as planned."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Libraries that cost a known share more are measured as costing that share, through the whole pipeline."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each mutator costs by itself: nanoseconds per heap call where the heap does nothing but bump a pointer.
 
 On request, for it times launches: pytest --on-request -s tests/e2e/test_mutator_cost.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every mutator under ThreadSanitizer: the threads of the harness itself never race."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What fools other tools: a crash that looks fast, a preload that never was, an order that decides, another's memory."""
 
 from __future__ import annotations

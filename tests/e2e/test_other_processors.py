@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What depends on the processor (docs/processors.md), on processors that this machine does not have.
 
 QEMU's user mode runs our programs with instructions masked, and stops them at one that the model lacks. It has no ptrace:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where Heapyard runs: full disks, folders that cannot be written, no terminal, narrow terminals, no colour."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tracing processes that run already: exact from then on, and they go on unharmed, also after it has ended."""
 
 from __future__ import annotations

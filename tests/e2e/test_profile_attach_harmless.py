@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attaching disturbs no program: no answer differs, no system call fails that would not have, nobody is killed.
 
 With --on-request every program is attached to 1,000 times, and the injector is killed at 500 instants. HEAPYARD_TABLE names
@@ -106,10 +107,10 @@ def test_a_server_under_load(tmp_path: Path, count: int):
 
 def test_in_a_container(tmp_path: Path, count: int):
     """Within namespaces of its own, where Heapyard runs too."""
-    script = "import sys; from pathlib import Path; from undisturbed import cycles, subject_words, working\n" \
-             "with working(*subject_words('allocates')) as s:\n" \
-             " t = cycles(s.pid, int(sys.argv[1]), Path(sys.argv[2])); print(t.row('container', s.answers()))\n" \
-             "assert t.endings == {'called': int(sys.argv[1])}, (t.endings, t.texts)"
+    script = """import sys; from pathlib import Path; from undisturbed import cycles, subject_words, working
+with working(*subject_words('allocates')) as s:
+ t = cycles(s.pid, int(sys.argv[1]), Path(sys.argv[2])); print(t.row('container', s.answers()))
+assert t.endings == {'called': int(sys.argv[1])}, (t.endings, t.texts)"""
     separate = ["unshare", "--user", "--map-root-user", "--pid", "--net", "--ipc", "--fork", "--mount", "--mount-proc"]
     if subprocess.run([*separate, "true"], capture_output=True).returncode != 0:
         pytest.skip("this machine does not permit namespaces")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports read by the tools they are for, fetched when asked; names from debuginfod (on request)."""
 
 from __future__ import annotations

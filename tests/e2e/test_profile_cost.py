@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tracing costs, beside heaptrack, memray, jemalloc's profiler and massif: interleaved rounds, ratios (on request).
 
 HEAPYARD_MEMRAY_PYTHON: an interpreter with memray. HEAPYARD_ROUNDS: 8 unless said otherwise. HEAPYARD_ONLY: a program and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No trace is larger than --limit, whatever the program does; what the file had no room for is counted."""
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def test_a_greedy_program(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
         naming = Naming(trace, frames_of(trace))
         outermost = {naming.chain(int(node))[-1].function for node in snapshot.nodes}
         assert name == "end" or "[all frames, beyond the collector's limit]" in outermost  # of threads
-    with pytest.raises(UsageError, match="its marks are: turn 5, .*[.]{3}$") as error:
+    with pytest.raises(UsageError, match=r"its marks are: turn 5, .*[.]{3}$") as error:
         at_instant(trace, "mark:turn 3995")
     assert error.value.remedy == f"{lost['marks']:,} others found no room in the file; --limit raises it."
     told = "\n".join(warnings(trace))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BFM's report, Figure 14, from our own trace of netbuild: the input stays to the end, the nets grow linearly and go before it."""
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def test_the_two_main_contributors_of_netbuild(tmp_path: Path):
     run = traced(tmp_path, program("netbuild"), "--shapes", 400_000, mode="pages", library=bfm.library)
     trace = only(run)
     text = table.render(trace, Naming(trace, frames_of(trace)), at_instant(trace, "peak")).decode()
-    rows = np.array([row for row in csv.reader(text.splitlines()[1:])], float)
+    rows = np.array(list(csv.reader(text.splitlines()[1:])), float)
     seconds, given, rest = rows[:, 0], rows[:, 3], rows[:, 4:].sum(axis=1)
     peak = at_instant(trace, "peak").time
     # The input: made before the first net, there after the last one. Told by order: a process may wait at any place.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The profile page in headless Chromium, and exports read by tools that are not ours."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tracer among forks, signals, unloaded libraries, killed programs and killed collectors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile against programs that know their own memory: exact to the byte, sampled without bias, bands that cover."""
 
 from __future__ import annotations
@@ -125,13 +126,16 @@ def test_exact_of_large_blocks(tmp_path: Path):
 
 def test_exact_tells_when(tmp_path: Path):
     """A thread that records alone stamps its events together; the peak is still where it was, but for a few milliseconds."""
-    script = "\n".join([
-        "import ctypes, time", "c = ctypes.CDLL(None)", "c.malloc.restype = ctypes.c_void_p",
-        "c.heapyard_trace_mark(b'before')", "time.sleep(0.4)",
-        "blocks = [c.malloc(ctypes.c_size_t(10_000)) for _ in range(2000)]",
-        "for _ in range(200): c.free(ctypes.c_void_p(blocks.pop()))",  # so that nothing small comes on top of it later
-        "time.sleep(0.4)", "c.heapyard_trace_mark(b'after')",
-    ])
+    script = """import ctypes, time
+c = ctypes.CDLL(None)
+c.malloc.restype = ctypes.c_void_p
+c.heapyard_trace_mark(b'before')
+time.sleep(0.4)
+blocks = [c.malloc(ctypes.c_size_t(10_000)) for _ in range(2000)]
+for _ in range(200): c.free(ctypes.c_void_p(blocks.pop()))  # so that nothing small comes on top of it later
+time.sleep(0.4)
+c.heapyard_trace_mark(b'after')
+"""
     trace = only(traced(tmp_path, "/usr/bin/python3", "-c", script, mode="exact", never_step=True))
     when = {s.name or s.kind: s.time for s in trace.snapshots}
     assert when["before"] + 0.2 < when["peak"] < when["after"] - 0.2  # a late collector tells it earlier

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the order of trials is worth: the A/A trials stored on this machine, judged by two protocols.
 
 On request, for it needs experiments that were run here: pytest --on-request -s tests/e2e/test_protocols.py

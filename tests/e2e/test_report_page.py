@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTML report in a real browser: no network, no errors, on a phone, in the dark, with scripts switched off."""
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
-from simulated import as_study, curve, simulate  # noqa: E402
+from simulated import as_study, curve, simulate
 
-from heapyard.model.analysis import Analysis  # noqa: E402
-from heapyard.model.record import Record  # noqa: E402
-from heapyard.report.html import write_report  # noqa: E402
-from heapyard.report.verdict import answered  # noqa: E402
+from heapyard.model.analysis import Analysis
+from heapyard.model.record import Record
+from heapyard.report.html import write_report
+from heapyard.report.verdict import answered
 
 pytestmark = pytest.mark.browser
 HOSTILE = "\"'<img src=x onerror=alert(1)>&"

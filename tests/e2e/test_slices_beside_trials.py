@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slices beside whole trials, hyperfine and duets (two at once on two processors): machine minutes to an interval of +-1 %.
 
 On request, since it measures this machine for minutes; the table of docs/method.md:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study of a mutator from its file to every form of its answer: terminal, scoreboard, page, exported files, gnuplot."""
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import pytest
 from e2e_yard import Yard
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab"))
-from simulated import as_study, simulate  # noqa: E402
+from simulated import as_study, simulate
 
-from heapyard.report.html import write_report  # noqa: E402
+from heapyard.report.html import write_report
 
 STUDY = """
 [study]

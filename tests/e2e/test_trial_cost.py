@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What looking at a program costs it, how exact the looks are, and what the launcher itself adds.
 
 On request, for it times launches for a few minutes: pytest --on-request -s tests/e2e/test_trial_cost.py

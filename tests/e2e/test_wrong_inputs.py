@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every wrong thing a person can ask for: one sentence that names it, the right exit code, and never a result."""
 
 from __future__ import annotations

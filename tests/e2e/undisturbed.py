@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that check every answer they get, and cycles of attaching to them and letting go again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small virtual machine under an emulated processor: a kernel, busybox, and programs of this build with their libraries."""
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def file_system(folder: Path, programs: Iterable[Path], script: str) -> Path:
         for library in _libraries(program):
             (root / library.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(library, root / library.relative_to("/"))
-    begin = f"""#!/bin/busybox sh
+    begin = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t devtmpfs dev /dev

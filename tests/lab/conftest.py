@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Command lines carried out in the tests' own process, with make-believe launches."""
 
 from __future__ import annotations

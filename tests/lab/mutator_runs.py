@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running a mutator, and a slow model of what all mutators share: random numbers and the operations they log."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments that never ran: random responses with known ratios, as a Record and its Analysis through the real statistics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Studies of a mutator that never ran: every level of a factor in every round, with a known truth."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Effects of an allocator on programs as they are found: none on many, a large gain on a few, a loss here and there.
 
 A family of distributions of differences of logs, for judging what is said of one further program.

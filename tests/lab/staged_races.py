@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Races that never ran, in stages: the design's own rules on random responses, and the report's own verdicts on what they
 leave. Names of treatments: `glibc`, `a1`, `a2`, ..., `control`."""
 

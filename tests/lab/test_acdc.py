@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ACDC as a program: options, laws seen from outside, and each defect of the published code, shown not to be ours."""
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def test_help_names_every_option_with_its_range_and_fits_80_columns() -> None:
     text = run("--help").stdout
     assert all(len(line) <= 80 for line in text.splitlines())
     for letter in "afnFsSlLDtdgqAwiOTRrPv":
-        assert re.search(rf"^  -{letter}, --", text, re.M), letter
+        assert re.search(rf"^  -{letter}, --", text, re.MULTILINE), letter
     assert "[1..1024, default 1]" in text
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """aligned: sizes, alignments and calls are those drawn, and what is not aligned as asked is found out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog of allocators: what names mean, what is refused and in which words."""
 
 from __future__ import annotations
@@ -342,7 +343,7 @@ def test_upstream_version(version: str, upstream: str) -> None:
 
 def test_peers_are_well_formed() -> None:
     peers = load_peers()
-    assert list(peers)[0] == "glibc" and sum(peer.default for peer in peers.values()) >= 6
+    assert next(iter(peers)) == "glibc" and sum(peer.default for peer in peers.values()) >= 6
     for peer in peers.values():
         assert peer.library_of in ("", *peers)
         assert not peer.recipe or (peer.recipe.lock / "Cargo.lock").is_file()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Installing allocators: builds that work, fail, or want something first; and the command line over them."""
 
 from __future__ import annotations

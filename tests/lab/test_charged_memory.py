@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charged memory: what the launcher adds up from looks, and what a control group adds to it."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +111,13 @@ ROOT = "sys/fs/cgroup"
 FREE = {"memory.max": "max", "memory.high": "max", "cpu.max": "max 100000"}
 
 
-def kernel(folder: Path, own: str, control: dict[str, str], limits: dict[str, str] = {}) -> Files:
+def kernel(folder: Path, own: str, control: dict[str, str], limits: Mapping[str, str] = {}) -> Files:
     """A made-up cgroupfs: `control` holds the cgroup.subtree_control of the groups above `own`, by path."""
     contents = {f"{ROOT}/cgroup.controllers": "cpu memory", "proc/self/cgroup": f"4:cpu:/x\n0::{own}"}
     for path, words in control.items():
         contents[f"{ROOT}{path}/cgroup.subtree_control"] = words
         contents[f"{ROOT}{path}/cgroup.procs"] = ""
-    for name, value in (FREE | limits).items():
+    for name, value in {**FREE, **limits}.items():
         contents[f"{ROOT}{own}/{name}" if "/" not in name else f"{ROOT}{name}"] = value
     for path, text in contents.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +160,7 @@ def test_version_1_and_rights_that_are_missing_are_told(tmp_path: Path, monkeypa
 
 def test_a_kernel_that_keeps_no_peak_is_told_and_nothing_stays_behind(tmp_path: Path) -> None:
     files = kernel(tmp_path, "/a/b", {"": "memory", "/a": "memory"})
-    with pytest.raises(SetupError, match="from Linux 5.19 on"):
+    with pytest.raises(SetupError, match=r"from Linux 5\.19 on"):
         _make(files)
     assert not list(tmp_path.rglob("heapyard-*"))
 
@@ -200,9 +201,9 @@ def test_trials_have_groups_where_the_machine_lets_them(tmp_path: Path) -> None:
 def test_a_response_that_leads_is_not_silently_left_out() -> None:
     if not obstacle_to_groups():
         pytest.skip("this machine makes groups")
-    with pytest.raises(SetupError, match="control group"):
-        with group_for(Settings(control_groups=True, memory_metric="group_charged")):
-            pass
+    with pytest.raises(SetupError, match="control group"), \
+            group_for(Settings(control_groups=True, memory_metric="group_charged")):
+        pass
     with group_for(Settings(control_groups=True)) as group:
         assert group is None
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard check`: every case passes on a sound library, and the case that should find a fault finds it."""
 
 from __future__ import annotations

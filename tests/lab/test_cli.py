@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line as a whole: light help, one sentence for every mistake, exit codes, reading what was stored."""
 
 from __future__ import annotations

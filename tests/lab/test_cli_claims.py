@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard claims`: the newest experiment of each study, and what it says of the literature."""
 
 from __future__ import annotations

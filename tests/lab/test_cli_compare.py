@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verbs that measure: from the words on the command line to trials, and what is said about them. Launches are
 make-believe unless a test needs a process of its own.
 """
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -293,7 +295,7 @@ def test_all_means_every_installed_allocator_but_the_heaps_built_here(tmp_path: 
 def test_looks_only_where_nothing_else_decides_the_number_of_blocks(tmp_path: Path, two: list[str]) -> None:
     own = {"copy": Library(Path(two[-1].partition("=")[2]))}
 
-    def looks(factors: dict[str, tuple[str, ...]] = {}, **settings: object) -> tuple[int, ...]:
+    def looks(factors: Mapping[str, tuple[str, ...]] = {}, **settings: object) -> tuple[int, ...]:
         what = Study(
             allocators=("copy",), libraries=own, commands={"own": Command(("true",), cwd=tmp_path)}, settings=settings,
             factors=factors,
@@ -321,7 +323,7 @@ def test_the_end_names_what_was_not_raced(monkeypatch: pytest.MonkeyPatch, capsy
         "heapyard: also installed and not in this race: slow; all of them: heapyard compare --allocators all",
         "heapyard: missing in this race: swift; for the next one: heapyard allocators install swift",
     ]
-    monkeypatch.setattr("heapyard.catalog.peer_usual.usual_missing", lambda: [])
+    monkeypatch.setattr("heapyard.catalog.peer_usual.usual_missing", list)
     mention_more_allocators({"glibc", "slow"})
     assert capsys.readouterr().err == (
         "heapyard: 2 more allocators can be had (swift, odd): heapyard allocators install NAME\n"

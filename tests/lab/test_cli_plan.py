@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard plan` and folders of studies: what is said before anything is measured, and what is run in which order."""
 
 from __future__ import annotations

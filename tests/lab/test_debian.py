@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Installing packages: played against a make-believe apt whose archive, index and privileges each test chooses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan: complete, random, and the same for the same key whatever else happens."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fractions, nested factors and studies that are no full crossing: what is run, what is said, how it is analysed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The doctor's checks against kernels of every kind, made up as folders; its noise; its words and its JSON."""
 
 from __future__ import annotations

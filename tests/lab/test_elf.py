@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ELF reader, against files the system's compiler makes and against damaged ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine as it is recorded with every experiment."""
 
 from __future__ import annotations

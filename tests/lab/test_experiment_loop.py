@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop: what runs, in which order, when it stops, and that an interruption changes nothing."""
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ def test_a_staged_experiment_comes_to_the_same_releases_however_often_it_is_inte
     class Fixed(FakeLaunch):
         """The noise of a launch depends on the block alone, so that an interruption cannot change what follows."""
 
-        def __call__(self, program, treatment, settings, *, pad, **rest):  # noqa: ANN001, ANN003, ANN204
+        def __call__(self, program, treatment, settings, *, pad, **rest):
             self._random.seed(f"{program.name} {treatment.label} {pad % 97}")
             return super().__call__(program, treatment, settings, pad=0, **rest)
 
@@ -254,7 +255,7 @@ def test_no_block_is_begun_that_would_outlast_the_budget(tmp_path: Path, monkeyp
 
 def test_a_budget_for_not_even_one_block_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SlowClock(monkeypatch, FakeLaunch())
-    with pytest.raises(HeapyardError, match="too short: one block of one .* takes about 4"):
+    with pytest.raises(HeapyardError, match=r"too short: one block of one .* takes about 4"):
         run(tmp_path, experiment(programs=("one",), budget=3.0), clock)
 
 
@@ -360,7 +361,7 @@ def test_a_workload_whose_baseline_fails_is_abandoned(tmp_path: Path) -> None:
 
 def test_nothing_left_is_an_error_with_the_reason(tmp_path: Path) -> None:
     faults = {(w, "glibc"): {"reason": "it exited with 3 instead of 0"} for w in ("one", "two")}
-    with pytest.raises(HeapyardError, match="exited with 3.*1 more") as caught:
+    with pytest.raises(HeapyardError, match=r"exited with 3.*1 more") as caught:
         run(tmp_path, experiment(), FakeLaunch(faults=faults))
     assert caught.value.exit_code == 4
 
@@ -475,7 +476,7 @@ def test_kill_nine_loses_at_most_the_trial_in_flight(tmp_path: Path, seed: int) 
     )
     assert process.stdout is not None
     wanted = random.Random(seed).randrange(1, 150)
-    seen = sum(1 for _, line in zip(range(wanted), process.stdout) if line)
+    seen = sum(1 for _, line in zip(range(wanted), process.stdout, strict=False) if line)
     process.kill()
     seen += len(process.stdout.readlines())
     process.wait()

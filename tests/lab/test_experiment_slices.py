@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop with slices, on a make-believe machine: which blocks run how, what counts, and what a resumed run does."""
 
 from __future__ import annotations

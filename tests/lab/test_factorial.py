@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """factorial: the program of the factorial study allocates, zeroes and releases what its description says."""
 
 from __future__ import annotations

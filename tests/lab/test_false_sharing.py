@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """false_sharing: its operations are those of the specification, its stores reach the objects, its lines are compared."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first screen: the questions of a reader, each with the line that answers it, in 24 lines of 80 columns; and at 40."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Formulas of study files: whole-number arithmetic on the levels of factors, and nothing else."""
 
 from __future__ import annotations

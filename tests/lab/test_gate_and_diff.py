@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gates and differences: what may pass, what must fail, and how often chance alone is called a change."""
 
 from __future__ import annotations

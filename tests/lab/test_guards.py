@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What disturbs a trial from outside: read from the kernel's files, judged by fixed limits."""
 
 from __future__ import annotations

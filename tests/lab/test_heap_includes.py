@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The include law of the native rooms: os <- core <- layers <- allocators <- abi, and backend <- spans <- frontend."""
 
 from __future__ import annotations

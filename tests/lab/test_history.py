@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of level in a history: found where they are, seldom where there are none."""
 
 from __future__ import annotations

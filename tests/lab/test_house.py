@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Laws of the house that hold for the tree as a whole: what may stand in a file, and lists that must agree."""
 
 from __future__ import annotations
@@ -183,3 +184,29 @@ def test_tests_that_documents_name_exist() -> None:
         name for path in (ROOT / "docs").glob("*.md") for name in re.findall(r"`(test_\w+)`", path.read_text())
     }
     assert len(named) > 10 and {name for name in named if f"def {name}(" not in there} == set()
+
+
+# Licence ---------------------------------------------------------------------------------------------------------------
+
+LICENSED = {*SOURCES, ".sh", ".S", ".js", ".mjs", ".css", ".in"}
+LICENCE = "SPDX-License-" + "Identifier: Apache-2.0"
+
+
+def is_source(path: Path) -> bool:
+    return path.suffix in LICENSED or path.name == "CMakeLists.txt" or text_of(path).startswith("#!")
+
+
+def says_its_licence(text: str) -> bool:
+    """On the first line, or the second after a shebang."""
+    return LICENCE in "".join(text.splitlines()[: 2 if text.startswith("#!") else 1])
+
+
+def test_every_source_file_says_its_licence() -> None:
+    sources = [path for path in tracked() if is_source(path)]
+    assert len(sources) > 700
+    assert [str(path.relative_to(ROOT)) for path in sources if not says_its_licence(text_of(path))] == []
+
+
+def test_the_licence_is_seen_where_it_belongs_only() -> None:
+    assert says_its_licence(f"// {LICENCE}\nint x;\n") and says_its_licence(f"#!/bin/sh\n# {LICENCE}\n")
+    assert not says_its_licence("int x;\n") and not says_its_licence(f"int x;\n// {LICENCE}\n")

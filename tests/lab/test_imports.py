@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The import law of the lab: each room imports only what stands left of it, and heavy packages load late."""
 
 from __future__ import annotations

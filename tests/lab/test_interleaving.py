@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slices or whole trials: which rounds run how, which lead, and what is then said of a program."""
 
 from __future__ import annotations

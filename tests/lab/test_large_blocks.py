@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """large_blocks: a new block replaces an old one after it was made, of the size the law gives."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """larson: its operations are those of the specification, objects outlive the threads that made them."""
 
 from __future__ import annotations

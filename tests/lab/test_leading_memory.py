@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which response of memory leads: charged memory, and in experiments from before it peak RSS; like with like."""
 
 from __future__ import annotations

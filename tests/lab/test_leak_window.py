@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """leak_window: a window in bytes, a few survivors, sizes that drift, and memory that shows it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No procedure is shown that cannot reject: each one is given the clearest outcome its size allows for.
 
 Every test that the analysis or a command prints is listed here with the least p it can give.

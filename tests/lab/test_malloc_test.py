@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """malloc_test: pairs, rows and chains of objects of one size are those of the specification."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds for every mutator on the kit: options, result, exact memory, no call but the workload's, any allocator."""
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def test_help_fits_and_names_every_option_with_its_range(name: str) -> None:
     text = run(name, "--help").stdout
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "-n, --threads N\n" in text and "[1..1024, default 1]" in text and "--log-operations FILE" in text
-    assert re.search(r"^Examples:\n  " + name, text, re.M)
+    assert re.search(r"^Examples:\n  " + name, text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", SHORT)

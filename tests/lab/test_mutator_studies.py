@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mutators as workloads of a study: from the file to trials whose responses are the mutator's own."""
 
 from __future__ import annotations

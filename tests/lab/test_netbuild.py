@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """netbuild: its nets are those of a search of all pairs, its objects those that the report counts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The malloc libraries made from heap/: in the catalog, complete, and in need of nothing but libc."""
 
 from __future__ import annotations

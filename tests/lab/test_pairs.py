@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pairs: up and down by depth, and random replacement under the law of inverse squares."""
 
 from __future__ import annotations

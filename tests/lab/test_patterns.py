@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """patterns: the operations of all 28 patterns are those of a slow model, written from the report's figure and notation."""
 
 from __future__ import annotations

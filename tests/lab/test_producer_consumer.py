@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """producer_consumer: sizes, slots, batches and pipes are those of the specification."""
 
 from __future__ import annotations

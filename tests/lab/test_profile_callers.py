@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of callers: as many as fit, and chains that begin alike told apart."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard profile` as a person uses it: what it prints, its exit codes, what it says when asked the wrong way."""
 
 from __future__ import annotations

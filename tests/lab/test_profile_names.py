@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of functions as people read them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog of real programs: every card, what malformed ones are told, preparing, installing, the command line."""
 
 from __future__ import annotations

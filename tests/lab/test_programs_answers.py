@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every program of the catalog, really launched: its answer is right, and the same under every allocator."""
 
 from __future__ import annotations

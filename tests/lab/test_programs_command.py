@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user's own command: found as a shell finds it, and every reason it cannot be measured told in one sentence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of the real programs: the same bytes everywhere, generated once, repaired when damaged."""
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def test_the_key_depends_on_generator_and_options_not_on_their_order():
 def test_mistakes_are_told_in_one_sentence(state):
     with pytest.raises(UsageError, match="there is no generator 'corpse'"):
         ensure_input("corpse", {}, print)
-    with pytest.raises(HeapyardError, match="generator of the input corpus failed: .*arguments: --pages 3"):
+    with pytest.raises(HeapyardError, match=r"generator of the input corpus failed: .*arguments: --pages 3"):
         ensure_input("corpus", {"pages": 3}, lambda line: None)
     assert [path.name for path in places.inputs().iterdir() if not path.name.startswith(".")] == []
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """realloc_growth: vectors multiply, strings add, and no byte is lost on the way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer in the terminal, as Markdown, JSON and HTML: words, widths, escapes, and odd experiments."""
 
 from __future__ import annotations
@@ -265,7 +266,7 @@ def test_every_ratio_has_its_mark_at_any_width(programs: int, width: int) -> Non
     analysis, record = simulate(14, programs, 4, failing=1)
     text = printed(analysis, record, width=width)
     for title, metric in (("Wall time", "wall"), ("Peak RSS", "peak_rss")):
-        (part,) = re.findall(rf"^{title} (?:by|of) .*?(?=\n\n|\n\+ better)", text, flags=re.M | re.S)
+        (part,) = re.findall(rf"^{title} (?:by|of) .*?(?=\n\n|\n\+ better)", text, flags=re.MULTILINE | re.DOTALL)
         compared = [c for cell in analysis.cells if cell.metric == metric for c in cell.comparisons]
         marks = re.findall(r"\d\.\d+(?:±[\d.]+%| \[[\d., ]+\] \*?)? *([-+=?])", part)
         signs = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
@@ -274,7 +275,7 @@ def test_every_ratio_has_its_mark_at_any_width(programs: int, width: int) -> Non
 
 def test_columns_of_a_grid_stand_under_each_other() -> None:
     analysis, record = simulate(10, 8, 4)
-    (part,) = re.findall(r"^Wall time by .*?(?=\n\n)", printed(analysis, record), flags=re.M | re.S)
+    (part,) = re.findall(r"^Wall time by .*?(?=\n\n)", printed(analysis, record), flags=re.MULTILINE | re.DOTALL)
     rows = [line for line in part.splitlines() if re.match(r"\w\S+ +\d", line)]
     points = [[m.start() for m in re.finditer(r"\.\d\d", line)] for line in rows]
     assert len(rows) == 22 and all(p == points[0] for p in points), "two tables of eleven allocators and four programs"
@@ -345,7 +346,7 @@ def test_the_page_is_one_file_the_same_every_time_and_asks_for_nothing(tmp_path:
     assert first == second
     assert len(first) < 2_500_000
     own = first.split("<script>", 1)[0]  # what is ours; the figure library follows
-    assert not re.search(r"""src\s*=|href\s*=\s*"(?!#)|@import|url\(""", re.sub(r"<svg.*?</svg>", "", own, flags=re.S))
+    assert not re.search(r"""src\s*=|href\s*=\s*"(?!#)|@import|url\(""", re.sub(r"<svg.*?</svg>", "", own, flags=re.DOTALL))
     write_report(tmp_path / "r.html", analysis, record, series=curve)
     assert (tmp_path / "r.html").read_text() == first and first.endswith("</html>\n")
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims of the literature in every form of the answer: verdict as sign and word, evidence, and the count of each."""
 
 from __future__ import annotations

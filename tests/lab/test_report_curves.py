@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study's figures in every form of the answer: axes, units, uncertainty, widths, and what is told of levels."""
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def test_units_are_those_people_read(metric: str, value: float, shown: tuple[str
 
 
 def test_levels_stand_to_scale_or_side_by_side() -> None:
-    row = {level: 1.0 for level in ("1", "2", "4", "8")}
+    row = dict.fromkeys(("1", "2", "4", "8"), 1.0)
     linear = levels_axis(made({"a": row}), 1, 400).places
     logarithmic = levels_axis(made({"a": row}, log_x=True), 1, 400).places
     named = levels_axis(made({"a": {"small": 1.0, "large": 1.0, "huge": 1.0}}), 1, 400).places
@@ -176,7 +177,7 @@ def test_levels_stand_to_scale_or_side_by_side() -> None:
 
 
 def test_levels_read_as_people_write_numbers() -> None:
-    curves = made({"a": {level: 1.0 for level in ("0.25", "64", "1024", "1600000", "1e15")}})
+    curves = made({"a": dict.fromkeys(("0.25", "64", "1024", "1600000", "1e15"), 1.0)})
     assert levels_shown(curves) == ["0.25", "64", "1,024", "1,600,000", "1e+15"]
 
 
@@ -222,7 +223,7 @@ def test_one_wild_interval_does_not_flatten_all_curves() -> None:
 
 
 def test_more_threads_than_processors_are_marked_only_where_that_is_so() -> None:
-    row = {level: 1.0 for level in ("1", "2", "4", "8")}
+    row = dict.fromkeys(("1", "2", "4", "8"), 1.0)
     assert oversubscribed_from(made({"a": row}, processors=2)) == "4"
     assert oversubscribed_from(made({"a": row}, processors=8)) is None
     assert oversubscribed_from(made({"a": {"4": 1.0}}, processors=2)) == "4"

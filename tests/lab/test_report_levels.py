@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Headlines of studies: levels are fixed, an effect per level where it depends on the level, a mean where it does not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report's page is made of: where names go, what the figures show, how long curves get."""
 
 from __future__ import annotations
@@ -135,5 +136,5 @@ def test_a_usual_experiment_makes_a_page_of_usual_size() -> None:
     analysis, record = simulate(7, 8, 10)
     page = render(analysis, record, series=curve)
     assert len(page.encode()) < 1_700_000
-    ids = re.findall(r'\bid="([^"]+)"', re.sub(r"<script.*?</script>", "", page, flags=re.S))
+    ids = re.findall(r'\bid="([^"]+)"', re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
     assert len(ids) == len(set(ids))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Temporary folders of killed processes are removed; those of living ones, of others, and young ones stay."""
 
 from __future__ import annotations

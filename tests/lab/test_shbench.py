@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """shbench: sizes, slots, survivors and order of release are those of the specification's prose."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From rows to answers: what is compared, left out, averaged, and said."""
 
 import math

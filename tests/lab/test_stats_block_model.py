@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The block model against certified data, a textbook, statsmodels and pingouin."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims on simulated studies whose truth is known."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pairs: paired t, Dunnett, Tukey, Holm and compact letters against scipy, statsmodels and brute force."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Diagnostics of residuals: seen where planted, quiet where not, in agreement with other libraries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Analysis of variance of factorials: certified and textbook tables, an independent library, known truth."""
 
 from __future__ import annotations

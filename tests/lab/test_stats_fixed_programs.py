@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Means over programs that are fixed: coverage, family-wise error, agreement with one table, odd inputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Laws of growth: recovered where the data can tell, not named where they cannot, with intervals that hold."""
 
 from __future__ import annotations

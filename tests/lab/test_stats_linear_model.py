@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linear models over factors, unbalanced ones too: certified data, textbooks, statsmodels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages and looks: what they save, and that the error rates and intervals a report promises stay as they are.
 
 Each limit is at least three standard errors of the simulated share away from what a correct method gives.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Honesty by simulation: the error rates that reports promise, on noise such as shared machines make. Seeds are fixed.
 
 Each gate's limits are at least three standard errors of the simulated share away from what a correct method gives.
@@ -61,7 +62,7 @@ def experiment(y, metrics=("wall",), settings=NO_MARGIN):
 
 
 def one_experiment(y, metrics=("wall",), settings=NO_MARGIN):
-    count, blocks, labels = y.shape
+    count, _, labels = y.shape
     treatments = ("glibc", *(f"a{i}" for i in range(1, labels - 1)))
     names = (*treatments, "control")
     rows = [

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said of a program that was not measured: coverage, odds, and what else was tried. Seeds are fixed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Student, Dunnett and Tukey against scipy.stats, an independent integration, and printed tables."""
 
 import numpy as np

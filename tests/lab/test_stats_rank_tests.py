@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks over many workloads: the example of the literature, scipy, and error rates."""
 
 from __future__ import annotations

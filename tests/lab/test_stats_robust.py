@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hodges-Lehmann and the signed-rank interval against scipy's Wilcoxon test and brute force."""
 
 import math

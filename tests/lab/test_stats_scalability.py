@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Universal Scalability Law: published fits, intervals that hold, refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sign-flip test and the p-value of equivalence: other libraries, brute force, error rates."""
 
 from __future__ import annotations

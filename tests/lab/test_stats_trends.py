@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Laws of growth, scaling and ranks as a study's answer holds them, and as its report shows them."""
 
 from __future__ import annotations

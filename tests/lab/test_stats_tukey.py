@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All pairs of a model's means: published tables, scipy, and unbalanced data by brute force."""
 
 from __future__ import annotations

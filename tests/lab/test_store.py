@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store: what is written is read back, however the experiment ended."""
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def test_last_is_the_newest(tmp_path: Path) -> None:
     made(tmp_path)
     newest = made(tmp_path)
     assert store.latest(tmp_path).path == newest
-    assert [entry.path for entry in store.list_records(tmp_path)][0] == newest
+    assert next(iter(store.list_records(tmp_path))).path == newest
 
 
 def test_no_experiments_at_all(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports hold every trial, with units, in forms that other tools read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports in the scalloc artifact's layouts: columns, units, exact deviations, and gnuplot that draws them."""
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def test_no_cycles_are_invented_and_one_run_has_no_deviation(tmp_path: Path) -> 
     folder = tmp_path / "data" / "ACDC" / "acdc-small"
     lines = (folder / "glibc-alloc.dat").read_text().splitlines()
     assert lines[1].startswith("#Average on 1 runs.") and lines[2].endswith("in milliseconds (the results name no counter)")
-    level, average, deviation = lines[4].split("\t")
+    _, average, deviation = lines[4].split("\t")
     known = next(t.metrics for t in kept if t.counted and t.treatment == "glibc" and "threads=1" in t.workload)
     assert float(average) == pytest.approx(known["allocation_time_per_thread"] * 1e3) and deviation == "nan"
     svg = drawn("acdc.gp", data=str(folder))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """stress: what its threads draw is the model's, whoever ends up with what was made."""
 
 from __future__ import annotations

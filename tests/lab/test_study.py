@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Study files: what is written is what is run, and every complaint names file, line and field."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """threadtest: its operations are those of the specification, its options those of the original and of the artifact."""
 
 from __future__ import annotations

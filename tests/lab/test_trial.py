@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One trial, with real programs and the native launcher: what counts, what fails and how it is told."""
 
 from __future__ import annotations

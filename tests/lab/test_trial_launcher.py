@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The native launcher by itself: what it says, what it ends, and what becomes of a trial when it is lost."""
 
 from __future__ import annotations

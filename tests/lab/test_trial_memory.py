@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time averages of memory sampled at uneven times."""
 
 from __future__ import annotations

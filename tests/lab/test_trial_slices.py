@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trials of a block in slices: exactly one runs at a time, each is measured as it would be alone, and none is left behind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proof of injection, on paper: whatever the witness and the launcher bring, the verdict is a sentence."""
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], dea
 
 def line(pid: int = ROOT, executable: str = "/bin/prog", **providers: str) -> str:
     words = [f"{symbol}={providers.get(symbol, LIBRARY)}" for symbol in TOGETHER]
-    words += [f"{symbol}={object}" for symbol, object in providers.items() if symbol not in TOGETHER]
+    words += [f"{symbol}={path}" for symbol, path in providers.items() if symbol not in TOGETHER]
     return "\t".join([str(pid), executable, *words]) + "\n"
 
 

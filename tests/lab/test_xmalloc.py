@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """xmalloc: producers fill batches, consumers empty them, nothing else."""
 
 from __future__ import annotations

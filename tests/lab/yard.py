@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A yard of make-believe for tests: programs and allocators that exist on paper, and launches that take no time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A count that outlives the process: the file named by HEAPYARD_TEST_COUNTER grows by one byte per call. */
 #pragma once
 

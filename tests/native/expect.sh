@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # expect.sh STATUS right|wrong LIBRARY PROGRAM: PROGRAM under LIBRARY ends with STATUS (124: not at all) and so answers.
 set -u
 right=$("$4" 2000 0)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Work of a known amount, by the same machine code in a program and in the shim that slows it: the true share of added
  * time is a ratio of unit counts and needs no clock.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each chain and each thread owns, and the composition of the heap at its peak.
 //
 // Idea: the exact composition at the highest point is kept without ever copying it: a peak is a number, and a chain

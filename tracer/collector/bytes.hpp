@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes of a chunk: little-endian base-128 numbers, zigzag for signed ones. O(1) each.
 #pragma once
 

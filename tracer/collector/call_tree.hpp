@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All call chains as one tree, outermost function at the root; every node knows the memory of what lies below it.
 //
 // Idea: the paper's PATRICIA dictionary makes the cost of a chain independent of its length and shares common parts

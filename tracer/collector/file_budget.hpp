@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What of a trace's limit may still be used.
 //
 // Idea: how a run ends takes bytes that nobody may refuse: the last records, two compositions, a row per chain and per

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text as a JSON string; bytes that are no UTF-8 become question marks. O(bytes).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The recorded blocks that live, by address.
 //
 // Idea: open addressing, linear probing, deletion by moving back (Knuth, TAOCP 3, 6.4, algorithm R), at most 3/4 full;

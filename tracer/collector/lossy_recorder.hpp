@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which changes of a node's memory are worth a record.
 //
 // Idea: BFM's rule (seed report, section 4.3): a node that holds more than a page record, and whose memory differs from

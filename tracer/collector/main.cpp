@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collector: accounts for the memory of every program that hands it its shared memory, and writes a trace of each.
 //
 //   HEAPYARD_TOKEN=... collector --socket PATH --folder FOLDER [--limit BYTES] [--never-step] [--attached]

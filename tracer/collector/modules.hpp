@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which file was mapped where, and when: turns addresses into (module, offset), which outlive dlclose.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How coarse records are to be, so that there is room for more of them however long the program runs.
 //
 // Idea: half of what may be recorded is used as fast as it comes. From then on, from t0, what may be used at t rises to

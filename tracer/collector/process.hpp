@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One traced process: reads its rings, accounts, and writes its trace.
 //
 // Order: records of all rings are taken by their stamps, up to the stamp at which the rings were looked at: so what led

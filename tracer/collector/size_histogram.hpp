@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many blocks of which size: four bins per power of two. O(1) per block.
 #pragma once
 

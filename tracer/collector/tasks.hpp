@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A traced process and its threads, by the numbers that the kernel has for them here.
 //
 // Idea: in a PID namespace of its own (a container, a sandbox) a program knows itself and its threads by other numbers

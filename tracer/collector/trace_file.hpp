@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trace file: a line of magic, then chunks, each whole by itself; at the end an index. docs/trace-format.md.
 //
 // A file cut off anywhere opens up to its last whole chunk. Cost: O(bytes) per chunk.

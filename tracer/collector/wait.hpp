@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sleeps until one of many programs rings its bell.
 #pragma once
 

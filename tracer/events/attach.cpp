@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the injector has a process call that runs already, once it has loaded this library (tracer/injector).
 #include <pthread.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the program remembers of each recorded block: who owns it, where every event is recorded.
 //
 // Idea: a word of shadow memory (shadow.hpp) for every 16 bytes, or for every 32 where the malloc keeps its blocks that

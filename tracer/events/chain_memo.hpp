@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Remembers chains by where they began.
 //
 // Idea: a program allocates from the same places again and again, and mostly with the same callers above. A walk

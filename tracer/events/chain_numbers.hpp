@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers for call chains, small enough to be part of a word.
 //
 // Idea: a chain's number is the place of its hash in a table that is only ever added to, without a lock: the first

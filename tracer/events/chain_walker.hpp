@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks the stack, and remembers the walk before it: most of a chain is what it was.
 //
 // Idea: a step outwards depends on a frame's registers and on the words of the stack it reads. Where a walk meets a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes this process's shared memory and hands it to a collector.
 #pragma once
 

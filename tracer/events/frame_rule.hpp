@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How to step from one frame of the stack to its caller, for one address of code, in 28 bits.
 //
 // Idea: nearly every row of an unwind table says the same three things (where the frame began, where the return address

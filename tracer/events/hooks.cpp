@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of malloc: each counts bytes, passes on to the next malloc, and now and then records.
 //
 // An exported function ends in a jump, either to the next malloc or to its slow twin, so that the slow one's frame is,

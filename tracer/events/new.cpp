@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // operator new and delete of allocators that bring their own and do not go through malloc (jemalloc, tcmalloc,
 // mimalloc).
 //

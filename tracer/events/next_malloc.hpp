@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The malloc that serves the program: the next one after this library in the order of symbols.
 //
 // Idea: a pointer per function, at first to a stand-in that looks the real ones up (next_symbol.hpp), so that a

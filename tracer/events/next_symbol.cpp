@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tracer/events/next_symbol.hpp"
 
 #include <dlfcn.h>

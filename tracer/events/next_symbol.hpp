@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the real functions are: after this library if it was preloaded, before it if it was loaded into a running
 // process.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far up a thread's own stack frame pointers may be followed.
 //
 // Idea: glibc puts a thread's control block at the top of its stack, so that the thread pointer is where the stack

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records allocations and frees of this process for the collector.
 //
 // Idea: the fast path of an allocation subtracts its size from a counter of the thread; that of a free loads one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For a process that runs already: its calls of malloc and the like are led to this library's.
 //
 // Idea: a library that is loaded late comes too late for the dynamic linker's search, so the words through which the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shadow memory: a word for every so many bytes of the program's memory, found by arithmetic.
 //
 // Idea: as the debugging allocators have it (Nethercote and Seward, "How to shadow every byte of memory", VEE 2007): a

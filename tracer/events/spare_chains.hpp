@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the memory comes from in which threads remember chains: of threads that have ended, or else a mapping.
 //
 // Idea: a mapping that goes interrupts every processor on which the program runs, and a new one faults page by page. A

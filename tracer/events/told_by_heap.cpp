@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stands in for hooks.cpp where the heap itself tells, of pages or of samples: malloc is the heap's own, and
 // nothing is in front of it.
 #include "tracer/events/next_malloc.hpp"

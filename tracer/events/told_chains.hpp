@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The call chains of which a thread has told the collector, by number.
 //
 // Idea: a bit for each number there may be. Chains that come late have the higher numbers (chain_numbers.hpp), so few

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads one address's row of an ELF object's .eh_frame.
 //
 // Idea: the C library finds the object without a lock (_dl_find_object, glibc 2.35), its .eh_frame_hdr is a sorted

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks the stack of the calling thread and gives its return addresses.
 //
 // Idea: a rule per return address, taken from .eh_frame once and kept in a table of words that all threads share; the

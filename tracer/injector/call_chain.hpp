@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The call chain of a stopped thread of another process, innermost frame first, by the unwind tables of its objects
 // (elfutils, libdwfl). O(frames).
 #pragma once

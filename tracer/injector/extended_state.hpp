@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much extended state (x87, SSE, AVX, AVX-512, protection keys, whatever comes) this machine's processor saves.
 //
 // AMX tiles are left out: nothing that is called in the process touches them, and what is not touched needs no saving.

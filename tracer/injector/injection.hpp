@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One call in another process: dlopen of a library and a call of one of its functions, in a thread that is stopped.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernel does with a system call that a stop has interrupted, and what it does not do.
 //
 // Most calls restart by themselves when the thread goes on: the kernel keeps a number of its own (-512 to -516) in rax

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds a thread that may be made to call something, and has it call.
 #pragma once
 

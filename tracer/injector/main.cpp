@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // injector --pid N --library PATH --entry NAME --argument TEXT: has a running process load a library and call
 // int NAME(const char* TEXT) of it, and tells how that went as lines of a name, a space and a value.
 //

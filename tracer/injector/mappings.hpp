@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a process has mapped, as /proc/PID/maps tells. O(mappings).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of another process, read and written. Every function says whether all bytes were done.
 //
 // Through /proc/PID/mem, which stays with the memory that the process had when it was opened: once the process runs

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a thread's seccomp filters say about a system call. A filter may end the process for a call that it does not
 // expect, so every call that loading the tracer makes is put to them before (classic BPF; Linux:
 // Documentation/userspace-api/seccomp_filter.rst).

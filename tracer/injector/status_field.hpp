@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number in /proc/PID/task/TID/status.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 # What the injector puts into a process and has one of its threads run (stub.hpp says why, and what each word is).
 #
 # It depends on nothing but its own bytes, for it is copied: every address is relative to the instruction. It takes the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The code that a thread of another process runs to call a function there, and the words that it and the injector share.
 //
 // Idea: the thread does everything itself: it makes a mapping for a stack, saves the extended state of the processor with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tracer/injector/stub_place.hpp"
 
 #include <sys/syscall.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the stub lies in another process, and how it comes there and goes.
 #pragma once
 

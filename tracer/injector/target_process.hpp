@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must be known of a process before one of its threads is stopped, so that the stop is short.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tracer/injector/thread_sight.hpp"
 
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "tracer/injector/interrupted_call.hpp"
 #include "tracer/injector/status_field.hpp"
@@ -92,8 +94,10 @@ std::vector<ThreadSight> suited_threads(pid_t process) {
   std::vector<ThreadSight> threads;
   for (const pid_t thread : threads_of(process))
     if (const ThreadSight sight = sight_of(process, thread); sight.suited() != Suited::kNot) threads.push_back(sight);
-  std::stable_sort(threads.begin(), threads.end(),
-                   [](const ThreadSight& one, const ThreadSight& other) { return one.suited() < other.suited(); });
+  // Of equals the one with the lower number: the choice does not hang on the order of a folder.
+  std::sort(threads.begin(), threads.end(), [](const ThreadSight& one, const ThreadSight& other) {
+    return std::pair(one.suited(), one.thread) < std::pair(other.suited(), other.thread);
+  });
   return threads;
 }
 

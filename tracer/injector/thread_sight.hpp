@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What /proc shows of a process's threads without stopping them, and how well each is suited to be stopped.
 #pragma once
 

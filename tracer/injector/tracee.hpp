@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread of another process, held by ptrace (PTRACE_SEIZE: no signal is sent, nothing is stopped for good).
 //
 // If this process ends, however it ends, the kernel lets the thread go as it stands. Errors: a call that fails with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a thread must not be when it is made to call dlopen and malloc: in what might hold a lock that they take.
 //
 // These are the dynamic linker, every library that brings a malloc, what surrounds malloc in the C library or the program,

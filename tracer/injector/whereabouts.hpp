@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a thread that has just been stopped may be made to call something, where it stands.
 #pragma once
 

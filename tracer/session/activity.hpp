@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether all is as a thread found it last, and whether it was the only one to record since.
 //
 // Idea: a word with the number of the session, of the collector's last look, and who has recorded since: nobody, one

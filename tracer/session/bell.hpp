@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wakes the collector before a ring is full.
 //
 // Idea: the collector sleeps on a word of each program's shared memory, and a thread that finds its ring half full

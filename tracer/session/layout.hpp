@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory that a traced program and the collector share: one header, a set of sampled blocks, and a ring per thread.
 //
 // Idea: the program creates it (memfd) and hands it to the collector through a socket, so that it outlives the program:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who a block belongs to, in a word: its call chain, the thread that allocated it, its size.
 //
 // Idea: the traced program remembers that word beside the block (tracer/events/block_tags.hpp) and sends it with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who is at the other end of a socket: the program and its collector each ask it of the other.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sampling by bytes: how far to the next sample, and what a sample stands for.
 //
 // Idea: every byte is a sample with probability 1/R, independently; a block is sampled when one of its bytes is. A

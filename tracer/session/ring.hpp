@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread writes, the collector reads: a ring of words whose records never wrap.
 //
 // Idea: the producer remembers how many words it may write on, and looks at the consumer's index again only there (Lee

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many sampled blocks lie near an address: none on nearly every free, which then costs one load.
 //
 // Idea: a count of a byte for each 512 bytes of the heap, so that of a program that frees at random few frees meet

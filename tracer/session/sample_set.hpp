@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which blocks are sampled: a set of addresses that a free can ask without a lock.
 //
 // Idea: two buckets of one cache line per address, the emptier one of them (Azar et al. 1999), no displacement: nothing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why a program hands no memory to the collector: the byte after the token, and after it the program's path.
 #pragma once
 

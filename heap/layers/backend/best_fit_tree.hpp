@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranges of any size by best fit, coalesced at once, in O(log N) for each single operation.
 //
 // Idea: the tree component of BFM (paper, section 2.2). Each free block stands in two red-black trees, one by

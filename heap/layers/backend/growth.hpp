@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // By which steps a range source grows: a policy, for the BFM paper says "sbrk if necessary" and no more.
 //
 // map(need, mapped, bytes): memory of at least `need` bytes when `mapped` are mapped already; `bytes` becomes how

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A block in a mapping of its own: for a thread that may not enter the heap right now.
 //
 // Idea: one word before the block tells the mapping's size with bit 0 set, the next is zero like a range's prefix

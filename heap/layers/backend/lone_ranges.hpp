@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A range source in which every range is a mapping of its own.
 //
 // Idea: what scalloc and elfmalloc do with objects above 1 MiB. Cost: one system call each way, at least a page.

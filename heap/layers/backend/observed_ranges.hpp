@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A source of ranges that tells of each it gives and takes.
 //
 // Idea: page records and large blocks both come from the ranges, so this is where the events of BFM's tracer are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages that do not lie in the window of spans: for all else that a heap hands out.
 //
 // Idea: what lies in the window is taken for a block of a span, so nothing else may. The system places mappings far

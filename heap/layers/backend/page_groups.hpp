@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages of 256 KiB, eight to a virtual span of 2 MiB; and of 2 MiB, each a virtual span.
 //
 // Idea: elfmalloc's page source (`carve`). What a page is, small or big, stands in the first byte of its 2 MiB, so a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Free virtual spans, on as many lock-free stacks as there are processors, for each size of real span.
 //
 // Idea: scalloc's span-pool (OOPSLA 2015, section 3.4). A thread puts and gets at its own stack first, looks at the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A range source behind another: what the first does not give, the second may still have.
 //
 // Idea: a mapping of its own for each large block needs as much address space as it has bytes; where a limit leaves

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spans at multiples of their size in one window of address space, of which only what is used is mapped.
 //
 // Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has the same power of two of bytes and starts

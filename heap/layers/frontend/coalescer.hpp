@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frees of the same word of the same slab become one.
 //
 // Idea: elfmalloc's coalescer. A cell for each hash of a word's address collects bits, so that objects which lie

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // As many allocation buffers as there are processors, shared by the threads in turn: scalloc's core-local allocation
 // buffers (CLABs).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may enter the heap: a thread starts, works, may come back while it is inside, ends, and may come again after
 // that.
 //

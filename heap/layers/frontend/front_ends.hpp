@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every front end that was ever made: those that threads have, and those that wait for a thread.
 //
 // Idea: they are made once and reused for ever, so a walk over all of them needs no lock: the child of a fork finds

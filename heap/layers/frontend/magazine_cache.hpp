@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Per thread and class a claimed slab, and a magazine: a stack of free objects of any slab.
 //
 // Idea: elfmalloc's front ends. malloc pops the magazine; an empty one is filled from the next word of the slab's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many objects a magazine holds, by size class, and whose.
 //
 // Idea: elfmalloc's front ends differ in this alone (magazine_cache.hpp). Cost: at compile time.

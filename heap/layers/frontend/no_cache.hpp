@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No cache: every block comes from the heap of spans, one at a time. What a cache is measured against.
 //
 // Cost: one acquisition of the heap's lock per block. Threads: each remembers only which heap it uses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a front end can be sampled, and what a thread knows of its next samples.
 //
 // Idea: all blocks of a size class are counted with the class's size, so the distance to the next sample is a number of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An allocation buffer for each thread: scalloc's thread-local allocation buffers (TLABs).
 //
 // Idea: OOPSLA 2015, section 3.3. A buffer is made on a thread's first visit and handed on when the thread has ended.

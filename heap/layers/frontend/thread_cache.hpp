@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small stack of free blocks per thread and size class, without a lock.
 //
 // Idea: BFM's thread-specific cache (paper, section 3.4): depth d = 8; an empty stack gets d/2 blocks, a full one

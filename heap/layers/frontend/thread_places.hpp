@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many threads at a time have a front end of their own.
 //
 // Idea: a front end holds a span per class that its thread uses. With thousands of threads that is most of the memory,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An allocation buffer: per size class one hot span to allocate from, and a list of spans that are worth reusing.
 //
 // Idea: scalloc's frontend (OOPSLA 2015, section 3.3). malloc takes from the hot span; free puts a block back into

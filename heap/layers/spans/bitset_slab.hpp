@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A slab: objects of one size whose only allocator state is a bitset of the free ones and one word.
 //
 // Idea: elfmalloc's slabs. Its owner takes whole words of the bitset; anyone frees by setting a bit and counting it.

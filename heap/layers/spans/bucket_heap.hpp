@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small blocks from page records, one ring of records per size: BFM's bucket component.
 //
 // Idea: paper, section 2.1. In each ring the records with room come first (white), the full ones last (black).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A span of blocks of one size, owned by one allocation buffer, into which any thread may free.
 //
 // Idea: scalloc (OOPSLA 2015, sections 3.2 and 3.3). The owner takes and frees without any synchronisation, through
@@ -132,7 +133,7 @@ struct alignas(64) ListSpanOf {
   // Of a hot span, by whoever asks: blocks on the owner's list, and those not cut yet. The owner may hand blocks out
   // meanwhile, and the program write into them: so a link is believed only if it is one of this span's blocks. Exact
   // while the owner does nothing. O(all).
-  [[gnu::no_sanitize("thread")]] std::uint32_t free_for_owner(std::uint32_t bytes, std::uint32_t all) {
+  [[gnu::no_sanitize_thread]] std::uint32_t free_for_owner(std::uint32_t bytes, std::uint32_t all) {
     std::uint32_t count = __atomic_load_n(&uncut, __ATOMIC_RELAXED);
     const auto first = reinterpret_cast<std::uintptr_t>(blocks());
     const Block* block = __atomic_load_n(&local, __ATOMIC_RELAXED);

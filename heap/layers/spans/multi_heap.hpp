@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several heaps of spans over one source of ranges; each thread allocates from one of them.
 //
 // Idea: BFM, section 3.3, after Hoard: threads spread over bucket components, empty page records meet again in the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A page record: 1,024 words that hold blocks of one size, and the prefix by which a block finds it.
 //
 // Idea: BFM (paper, section 2.1, figure 2). Blocks are cut from the unfracted rest as they are first needed, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The spans of one class that an allocation buffer would use again: a deque under a lock, or a lock-free stack.
 //
 // Idea: scalloc has both (OOPSLA 2015, section 2.5). A deque gives the span listed first, and lets go of any that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slabs of every class: which are offered to all threads, which are empty, and who may claim one.
 //
 // Idea: elfmalloc's shared queues. A slab that no front end claims and whose free objects pass the cutoff (60 %) is

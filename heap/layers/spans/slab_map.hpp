@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which slab a pointer is of, when pages of two sizes share a reservation.
 //
 // Idea: elfmalloc. The first byte of every 2 MiB says which size its pages have; objects of big pages lie at

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which span a pointer is of, when every span starts at a multiple of the same power of two.
 //
 // Idea: scalloc (OOPSLA 2015, section 3.1): mask the address. Aligned blocks are cut out of larger ones; the span

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What exists on this machine to compare: allocators and real programs."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Variants: `glibc:tcache=0`, `jemalloc:narenas=1,dirty_decay_ms=0` as the environment each allocator understands.
 
 An allocator silently ignores an option it does not know, and the variant would be measured as if it were one; so every

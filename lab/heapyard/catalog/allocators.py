@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog of allocators: everything that can be compared here, and what a name on the command line means."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages of Debian and Ubuntu: which are missing, and installing them through apt as root or with sudo.
 
 A package is written as its name, or as alternatives `a|b` of which any one will do (names change between releases).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts about ELF files, read the way the dynamic linker does: program headers and hash tables, never a whole file.
 
 The file is mapped, so that a question costs the pages it touches. Section headers are not used: a stripped file may

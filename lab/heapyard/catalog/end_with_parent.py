@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that end when we do, even when we are killed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Can a library be injected into this file, an allocator or the tracer? Every reason why not is a sentence, and a remedy if any."""
 
 from __future__ import annotations

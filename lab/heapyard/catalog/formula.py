@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values that follow from the levels of factors, such as `{2 * size}`, and conditions on them, such as `size < 64`.
 
 Whole-number arithmetic and comparisons, and nothing else.

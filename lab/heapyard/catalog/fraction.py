@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fractional factorial designs: a half, a quarter, an eighth of all combinations of factors with two levels.
 
 A fraction measures main effects with fewer cells, and pays with confounding: some effects can no longer be told from

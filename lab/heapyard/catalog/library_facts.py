@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of a library file: digest, build-id, whether it provides malloc. Remembered between runs.
 
 A digest costs a read of the whole file, a verification two launches; both are kept in one JSON file keyed on the

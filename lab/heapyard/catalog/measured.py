@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much work each program of the catalog is, as programs/measure.py once measured it under glibc."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mutators built here as workloads: one program per combination of levels of its options."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The heaps of this repository: malloc libraries that the native build makes, listed in the file it leaves beside them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Building an allocator from the sources a crate carries: fetched by Cargo, compiled by upstream's own rules.
 
 Cargo alone fetches: it knows the registry, verifies the checksum in the lock file and keeps its own cache. The library
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from ..model import places
 from ..model.errors import HeapyardError
@@ -147,7 +149,7 @@ def _check_tools(recipe: Recipe) -> None:
         raise BuildError(f"needs {' and '.join(missing)}, found none; install the packages {packages}")
 
 
-def _fetch(recipe: Recipe, output) -> _Source:
+def _fetch(recipe: Recipe, output: TextIO) -> _Source:
     manifest = ["--locked", "--manifest-path", str(recipe.lock / "Cargo.toml")]
     try:
         _run(["cargo", "fetch", *manifest], recipe.lock, output, "could not fetch its crate")
@@ -171,7 +173,7 @@ def _written(recipe: Recipe) -> list[str]:
     return [" ".join(step) for step in recipe.steps]
 
 
-def _compile(recipe: Recipe, source: _Source, work: Path, output) -> Path:
+def _compile(recipe: Recipe, source: _Source, work: Path, output: TextIO) -> Path:
     holes = {
         "source": str(source.folder),
         "recipes": str(places.root() / "peers" / "recipes"),
@@ -187,12 +189,15 @@ def _compile(recipe: Recipe, source: _Source, work: Path, output) -> Path:
     return library.resolve()
 
 
-def _run(command: list[str], folder: Path, output, complaint: str) -> None:
+def _run(command: list[str], folder: Path, output: TextIO, complaint: str) -> None:
     env = _PATIENCE | {name: value for name, value in os.environ.items() if name not in _FLAG_VARIABLES}
     output.write(f"$ {' '.join(command)}\n")
     output.flush()
-    streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
-    if subprocess.run(command, cwd=folder, env=env, **streams, check=False, preexec_fn=end_with_parent).returncode != 0:
+    done = subprocess.run(
+        command, cwd=folder, env=env, check=False, preexec_fn=end_with_parent,
+        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+    )
+    if done.returncode != 0:
         raise BuildError(complaint)
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Debian package a library file came from."""
 
 from __future__ import annotations

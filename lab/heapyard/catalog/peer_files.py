@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files `peers/*.toml`: how each allocator that is not ours is obtained."""
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _read_peer(path: Path) -> Peer:
     peer = Peer(
         name=path.stem,
         title=top.string("title"),
-        origin=top.string("origin", choices=_ORIGINS),  # type: ignore[arg-type]
+        origin=top.choice("origin", _ORIGINS),
         default=top.boolean("default"),
         in_place_of=top.string("in_place_of", ""),
         libraries=top.strings("libraries", ()),

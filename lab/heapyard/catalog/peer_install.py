@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Installing allocators: packages through apt, crates through Cargo; one that fails says why and the rest go on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocators of a comparison that names none: installed once, each tried once, whatever came of it."""
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..model.units import format_duration
 from . import debian
 from .allocators import load_allocators
 from .peer_files import Peer, load_peers
-from .peer_install import Outcome, install_allocators
+from .peer_install import Outcome, Report, install_allocators
 
 Say = Callable[[str], None]
 
@@ -75,6 +76,10 @@ def _announcement(names: Sequence[str]) -> str:
     return f"{listed}; compiling them takes {took} on a quiet machine (HEAPYARD_OFFLINE=1 does without)"
 
 
+def _saying(say: Say, place: str) -> Report:
+    return lambda who, step: say(f"{who} ({place}): {step}")
+
+
 def _install(names: Sequence[str], say: Say) -> list[Outcome]:
     """The failures. Once sources are out of reach, the other builds are not tried: each would wait for the network."""
     failed: list[Outcome] = []
@@ -82,7 +87,8 @@ def _install(names: Sequence[str], say: Say) -> list[Outcome]:
         if load_peers()[name].recipe and any(outcome.unreachable for outcome in failed):
             failed.append(Outcome(name, False, "", unreachable=True))
             continue
-        (outcome,) = install_allocators([name], lambda who, step, at=number: say(f"{who} ({at} of {len(names)}): {step}"))
+        place = f"{number} of {len(names)}"
+        (outcome,) = install_allocators([name], _saying(say, place))
         if not outcome.ok:
             failed.append(outcome)
     return failed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does a library really serve malloc when it is preloaded? Asked of two small programs, once after an installation."""
 
 from __future__ import annotations

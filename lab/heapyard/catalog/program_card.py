@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The card of a real program, as a TOML file or the user's catalog states it (fields: docs/programs.md)."""
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from ..model.program import Answer, Server
+from ..model.program import Answer, Output, Server
 from .toml_file import TomlTable
 
 Area = Literal["compiler", "documents", "interpreter", "database", "server", "solver", "text", "tool", "threads", "own"]
-AREAS: tuple[str, ...] = get_args(Area)
+Status = Literal["installed", "available", "unavailable"]
+AREAS: tuple[Area, ...] = get_args(Area)
 
 # Replaced when the program is prepared; {dir} and {port} only at each trial.
 PLACES = ("input", "programs", "bin")
@@ -57,7 +59,7 @@ class ProgramCard:
     answer: Answer = Answer()
     server: Server | None = None
     own: bool = False  # from the user's catalog
-    status: Literal["installed", "available", "unavailable"] = "installed"
+    status: Status = "installed"
     reason: str = ""
 
 
@@ -70,7 +72,7 @@ def read_card(name: str, table: TomlTable, *, own: bool = False) -> ProgramCard:
         name=name,
         title=table.string("title", name if own else ...),
         about=table.string("about", "" if own else ...),
-        area=table.string("area", "own" if own else ..., choices=AREAS),
+        area=table.choice("area", AREAS, "own" if own else ...),
         command=table.strings("command"),
         sizes=sizes,
         packages=table.strings("packages", ()),
@@ -129,7 +131,7 @@ def _read_answer(table: TomlTable, sizes: dict[str, Size]) -> Answer:
     given = table.table("answer")
     if given is None:
         return Answer()
-    output = given.string("output", "consistent", choices=("same", "consistent", "ignore"))
+    output = given.choice("output", get_args(Output), "consistent")
     answer = Answer(exit_code=given.integer("exit_code", 0), output=output, files=given.strings("files", ()))
     given.finish()
     if output == "same":

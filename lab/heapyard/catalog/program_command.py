@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user's own command as a program: found as a shell finds it, refused with the reason if it cannot be measured."""
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from .executable_check import executable_flaw
 # What the lab itself sets for every trial; a second value would quietly win or lose.
 _RESERVED = ("LD_PRELOAD", "GLIBC_TUNABLES")
 
+Check = Literal["output", "exit"]  # what decides whether a launch went well: what it printed, or its exit code alone
+
 
 def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env: Mapping[str, str] = {},
                          cwd: Path | None = None, name: str | None = None, expect_exit: int = 0,
-                         check: Literal["exit", "output"] = "output") -> Program:
+                         check: Check = "output") -> Program:
     """`argv` as a Program that inherits the environment; nothing in it is replaced, braces stay braces.
 
     `cwd` defaults to the current folder. `check` "exit": the exit code alone decides; "output": standard output must

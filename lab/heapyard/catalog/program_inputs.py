@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of the real programs: generated once, by scripts of their own, and checked before every use.
 
 An input's folder is named by its generator and a digest of all that determines it (the generator's source and its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalog of real programs: what there is, what is installed, and making one ready to launch."""
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..model.errors import SetupError, UsageError
 from ..model.program import Program, Server
 from . import debian
 from .executable_check import executable_flaw
-from .program_card import ProgramCard, fill, read_card
+from .program_card import ProgramCard, Status, fill, read_card
 from .program_inputs import ensure_input, input_digest
 from .toml_file import read_toml
 
@@ -153,6 +154,6 @@ def _with_status(card: ProgramCard) -> ProgramCard:
     if any(Path(word).parent == places.native("x").parent for word in lacking):
         return replace(card, status="unavailable", reason="it has not been built; start ./heapyard once")
     names = " and ".join(" or ".join(word.split("|")) for word in lacking)
-    status = "available" if card.packages else "unavailable"
+    status: Status = "available" if card.packages else "unavailable"
     where = "" if "/" in names else " in PATH"
     return replace(card, status=status, reason=f"there is no {names}{where}")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Study files: an experiment written down in TOML. Names are looked up later; here every field gets its type."""
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from ..model.units import parse_duration, parse_percent
 from .formula import holds
 from .fraction import Fraction, fraction_of, read_share
 from .mutators import PROCESSORS, Value, level_text
+from .program_command import Check
 from .study_findings import read_claims, read_figures
 from .toml_file import TomlTable, read_toml
 from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
 
-CHECKS = ("output", "exit")
+CHECKS: tuple[Check, ...] = get_args(Check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Command:
     env: dict[str, str] = field(default_factory=dict)
     cwd: Path | None = None
     expect_exit: int = 0
-    check: str = "output"
+    check: Check = "output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def _at_scale(top: TomlTable, wanted: str | None) -> tuple[TomlTable, str]:
         if wanted is not None:
             raise UsageError(f"{top.path}: has no scales, so there is no scale '{wanted}'")
         return top, ""
-    own = study.string("scale", names[0], choices=names)
+    own = study.choice("scale", names, names[0])
     chosen = own if wanted is None else wanted
     if chosen not in names:
         raise UsageError(f"{top.path}: there is no scale '{chosen}'; there are {', '.join(names)}")
@@ -159,7 +161,7 @@ def _settings(table: TomlTable) -> dict[str, Any]:
         "blocks": table.integer("blocks", None, least=1),
         "pilot_blocks": table.integer("pilot", None, least=2),
         "max_blocks": table.integer("max_blocks", None, least=2),
-        "interleave": table.string("interleave", None, choices=get_args(Interleave)),
+        "interleave": table.choice("interleave", get_args(Interleave), None),
         "slice": _parsed(table, "slice", parse_duration),
         "seed": table.integer("seed", None, least=0),
         "count_syscalls": table.boolean("count_syscalls", None),
@@ -306,7 +308,7 @@ def _command(table: TomlTable) -> Command:
         env=table.mapping("env"),
         cwd=folder / Path(cwd).expanduser() if cwd else folder,
         expect_exit=table.integer("expect_exit", 0, least=0),
-        check=table.string("check", "output", choices=CHECKS),
+        check=table.choice("check", CHECKS, "output"),
     )
     table.finish()
     return command

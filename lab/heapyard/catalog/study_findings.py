@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of a study file that say what to look for: `[[figures]]` to draw and `[[claims]]` to test."""
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def read_claims(top: TomlTable, factors: Factors) -> tuple[Claim, ...]:
     """`[[claims]]` in the order written; UsageError names file, line and field."""
     found = []
     for table in top.array("claims"):
-        kind = table.string("kind", "told", choices=KINDS)
+        kind = table.choice("kind", KINDS, "told")
         for field in ("metric", *_NEEDS.get(kind, ())) if kind != "told" else ():
             if not table.has(field):
                 table.fail(field, f"is missing; a claim of kind {kind} needs it")
@@ -61,15 +62,15 @@ def read_claims(top: TomlTable, factors: Factors) -> tuple[Claim, ...]:
         found.append(
             Claim(
                 text=table.string("text"),
-                kind=kind,  # type: ignore[arg-type]
+                kind=kind,
                 source=table.string("source", ""),
                 metric=table.string("metric", ""),
                 treatments=table.strings("treatments", ()),
                 than=table.strings("than", ()),
                 over=over,
                 at={name: _some_levels(at, name, factors) for name in at.keys()} if at else {},
-                form=table.string("form", "linear", choices=FORMS),  # type: ignore[arg-type]
-                direction=table.string("direction", "rises", choices=DIRECTIONS),  # type: ignore[arg-type]
+                form=table.choice("form", FORMS, "linear"),
+                direction=table.choice("direction", DIRECTIONS, "rises"),
                 bounds=_bounds(table, kind),
                 places=table.integer("places", 1, least=1),
                 processors=table.integer("processors", 0, least=0),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading TOML that people write by hand: every complaint names the file, the line and the field."""
 
 from __future__ import annotations
@@ -5,9 +6,11 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ..model.errors import UsageError
+
+Word = TypeVar("Word", bound=str)
 
 
 class TomlTable:
@@ -54,9 +57,13 @@ class TomlTable:
             self.fail(field, f"must be {wanted}, not {value!r}")
         return value
 
-    def string(self, field: str, default: Any = ..., *, choices: tuple[str, ...] = ()) -> str:
+    def string(self, field: str, default: Any = ...) -> str:
+        return self.get(field, str, "a string", default)
+
+    def choice(self, field: str, choices: tuple[Word, ...], default: Any = ...) -> Word:
+        """One of a few words."""
         value = self.get(field, str, "a string", default)
-        if choices and value not in choices and value is not default:
+        if value not in choices and value is not default:
             self.fail(field, f"must be one of {', '.join(choices)}, not '{value}'")
         return value
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Crossing allocators with the levels of other factors into treatments, the A/A control included."""
 
 from __future__ import annotations

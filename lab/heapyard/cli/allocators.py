@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard allocators`: what can be compared here, and installing more of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Showing an experiment's answer, the same way after measuring it and whenever it is asked for again."""
 
 from __future__ import annotations

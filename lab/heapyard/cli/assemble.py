@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what the user asked for to an experiment that can be stored: names looked up, inputs made, defaults added."""
 
 from __future__ import annotations

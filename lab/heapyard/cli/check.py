@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard check`: is this malloc library safe to switch to?"""
 
 from __future__ import annotations

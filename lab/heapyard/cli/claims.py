@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard claims`: the scoreboard of the literature over the experiments of this machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard compare`: race allocators on real programs, or on a command of the user's own."""
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class _WithCommand(click.Command):
 @click.option("--title", metavar="TEXT", help="Title of the experiment.")
 @manner_options
 @click.pass_context
-def command(ctx: click.Context, names: tuple[str, ...], **options: Any) -> int:
+def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> int:
     """Race allocators on real programs, or on your own command.
 
     A NAME is a program (g++, jq:full) or an allocator (jemalloc, glibc:tcache=0). Without names: a balanced set of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Carrying out an experiment from the command line: locks, progress, the answer, the way back after an interruption."""
 
 from __future__ import annotations

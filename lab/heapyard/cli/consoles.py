@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where output goes: answers to standard output, everything else to standard error; colour on terminals only."""
 
 from __future__ import annotations

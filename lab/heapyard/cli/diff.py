@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard diff`: what changed between two experiments."""
 
 from __future__ import annotations

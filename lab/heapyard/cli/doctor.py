@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard doctor`: what on this machine threatens a result, what to do, and how small a difference it can find."""
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..model.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from ..execute.machine_finding import Finding
     from .doctor_noise import Noise, Spread
@@ -82,7 +84,8 @@ class _Progress:
     """A bar on a terminal, one line elsewhere; drawn between trials only."""
 
     def __init__(self, seconds: float, quiet: bool):
-        self.seconds, self.quiet, self.bar = seconds, quiet, None
+        self.seconds, self.quiet = seconds, quiet
+        self.bar: Progress | None = None
 
     def __enter__(self) -> _Progress:
         from rich.console import Console

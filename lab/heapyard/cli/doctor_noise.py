@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How noisy this machine is: one small workload against itself, in blocks, exactly as an experiment would run it."""
 
 from __future__ import annotations

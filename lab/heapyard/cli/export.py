@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard export`: an experiment's data for other tools."""
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def command(
         raise UsageError("say which format: --csv, --jsonl, --parquet, --pyperf or --dat")
     if treatment is not None and format_ != "pyperf":
         raise UsageError("--treatment goes with --pyperf only; the other formats have a column for it")
-    if format_ == "parquet" and file is None:
+    parquet = file if format_ == "parquet" else None
+    if format_ == "parquet" and parquet is None:
         raise UsageError("Parquet is not text; name a file with -o")
     record = load_record(experiment, output)
     if treatment is not None and treatment not in (t.label for t in record.experiment.treatments):
@@ -68,10 +70,10 @@ def command(
 
         labels = [t.label for t in record.experiment.treatments]
         raise unknown("treatment", treatment, labels, f"This experiment has {', '.join(labels)}.")
-    if format_ == "parquet":
+    if parquet is not None:
         from ..store.export import write_parquet
 
-        write_parquet(record, file)
+        write_parquet(record, parquet)
     elif file is None:
         _write(record, format_, sys.stdout, treatment)
     else:

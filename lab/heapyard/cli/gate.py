@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard gate`: an exit code for a pipeline."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -81,8 +83,7 @@ def command(
     return EXIT_OK if passed else EXIT_DIFFERENCE
 
 
-def _check_names(kind: str, names: tuple[str, ...], known: object) -> None:
-    known = list(known)  # type: ignore[call-overload]
+def _check_names(kind: str, names: tuple[str, ...], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(f"this experiment has no {kind} '{name}'; it has {', '.join(known)}")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard history`: the same study over time, and where it changed."""
 
 from __future__ import annotations

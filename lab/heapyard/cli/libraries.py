@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Before an experiment goes on: are the libraries still those it began with?"""
 
 from __future__ import annotations

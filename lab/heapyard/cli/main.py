@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The entry point: finds the verb, loads it, and turns every error into one sentence and an exit code."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The closing remarks on allocators that could be compared too."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the names on a command line mean: programs, allocators, and lists of either."""
 
 from __future__ import annotations

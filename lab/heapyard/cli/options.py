@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that several verbs share, and their values as the lab's own types."""
 
 from __future__ import annotations

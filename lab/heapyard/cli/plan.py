@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard plan`: what a study would run, how long that takes, and which differences it can find."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard profile`: memory of every call chain over time."""
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class _Size(click.ParamType):
         try:
             return int(float(text.rstrip("KMG")) * factor)
         except ValueError:
-            self.fail(f"'{value}' is not a size; write for example 64K or 256M", param, ctx)
+            raise click.BadParameter(f"'{value}' is not a size; write for example 64K or 256M", ctx=ctx, param=param) from None
 
 
 @click.command(cls=_ProfileGroup, invoke_without_command=True)

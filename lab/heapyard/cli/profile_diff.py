@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard profile diff`."""
 
 from __future__ import annotations

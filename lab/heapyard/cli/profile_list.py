@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard profile list`."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -18,7 +20,7 @@ def command(all_: bool, json_: bool) -> None:
     from ..profile.trace import load_trace
 
     found = folders()[::-1]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for folder in found if all_ else found[:20]:
         traces = sorted(folder.glob("*.hytrace"))
         trace = load_trace(main_trace(traces))

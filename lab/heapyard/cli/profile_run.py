@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a command under the tracer, or attaches to a process, and shows what came of it."""
 
 from __future__ import annotations

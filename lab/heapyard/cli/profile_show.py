@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard profile show`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard programs`: the real programs allocators are compared on, and installing them."""
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ def _print_list(console: Console, cards: list[ProgramCard]) -> None:
         memory = f"{facts['quick']['peak_rss'] / 2**20:.0f} MiB" if "quick" in facts else ""
         rows.append((f"{'*' if card.quick else ' '} {card.name}", card.title, *times, memory, card.status))
     titles = ("program", "what it does", "quick", "full", "memory", "status")
-    widths = [max(map(len, column)) for column in zip(titles, *rows)]
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     # On a narrow terminal the description alone gives way.
     widths[1] = max(12, min(widths[1], console.width - sum(widths) + widths[1] - 2 * (len(widths) - 1)))
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title, width in zip(titles, widths):
+    for title, width in zip(titles, widths, strict=True):
         numeric = title in ("quick", "full", "memory")
         table.add_column(title, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis", width=width)
     for *cells, status in rows:

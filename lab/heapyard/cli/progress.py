@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress on standard error: a display on a terminal, a line now and then elsewhere, nothing with --quiet.
 
 Both draw when a trial begins and when it ends, never meanwhile: a display that refreshed itself would disturb what is

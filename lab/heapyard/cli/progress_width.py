@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interval as it narrows while an experiment runs: for display only, no decision depends on it."""
 
 from __future__ import annotations

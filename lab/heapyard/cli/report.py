@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard report`: the HTML page of an experiment."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard results`: the experiments on this machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard resume`: go on with an interrupted experiment."""
 
 from __future__ import annotations

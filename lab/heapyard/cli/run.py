@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard run`: carry out the experiment that a study file describes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`heapyard show`: the answer of an experiment, or what lies behind a number of it."""
 
 from __future__ import annotations
@@ -178,9 +179,9 @@ def _show_trial(record: Record, number: int) -> None:
         if value:
             click.echo(f"{name:{width}}  {value}")
     click.echo(f"\n{trial.command_line}\n")
-    for name, value in trial.metrics.items():
+    for name, response in trial.metrics.items():
         metric = metric_named(name)
-        exact = f"{value!r} {metric.unit}" if metric.unit != "1" else f"{value:.17g}"
-        click.echo(f"{metric.title:28}  {format_value(value, metric.unit):>14}  {exact}")
+        exact = f"{response!r} {metric.unit}" if metric.unit != "1" else f"{response:.17g}"
+        click.echo(f"{metric.title:28}  {format_value(response, metric.unit):>14}  {exact}")
     if trial.stderr_tail:
         click.echo(f"\nthe end of its standard error:\n{trial.stderr_tail.rstrip()}")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unknown names: the complaint that offers what was probably meant."""
 
 from __future__ import annotations

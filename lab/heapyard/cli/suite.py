@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running a folder of studies, one experiment after the other, and going on where such a run was left."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verbs of the command line and the one line each says of itself; nothing is imported until a verb is called."""
 
 from __future__ import annotations

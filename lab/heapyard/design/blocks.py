@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Randomised complete blocks: who runs when, fixed before the first trial and the same on every machine.
 
 No pseudo-random generator is involved: labels are sorted by the SHA-256 of (seed, round, workload, attempt, label).

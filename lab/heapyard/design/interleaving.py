@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the trials of a block share the machine, and which blocks say what: whole trials of memory, slices of time.
 
 In slices (execute/slices.py) a slow change of the machine's speed falls on all trials of a block alike. But real time goes
@@ -66,12 +67,13 @@ def slices_lead(mode: str, pilot: Iterable[Timed]) -> bool:
     for block, treatment, sliced, wall in rows:
         if wall > 0:
             blocks[sliced][block][treatment] = math.log(wall)
-    labels = sorted(max((row for kind in blocks.values() for row in kind.values()), key=len, default={}))
+    widest: list[str] = max((list(row) for kind in blocks.values() for row in kind.values()), key=len, default=[])
+    labels = sorted(widest)
     complete = ([row for row in blocks[kind].values() if row.keys() >= set(labels)] for kind in (False, True))
-    whole, sliced = (np.array([[row[label] for label in labels] for row in rows]) for rows in complete)
-    if min(len(whole), len(sliced), len(labels)) < 2:
+    whole, turns = (np.array([[row[label] for label in labels] for row in rows]) for rows in complete)
+    if min(len(whole), len(turns), len(labels)) < 2:
         return True
-    return math.log(_noise(sliced)) + sliced.mean() < math.log(_noise(whole)) + whole.mean()
+    return bool(math.log(_noise(turns)) + turns.mean() < math.log(_noise(whole)) + whole.mean())
 
 
 def _noise(logs: NDArray) -> float:

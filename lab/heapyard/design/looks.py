@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks fixed beforehand: after so many blocks an allocator whose question is settled on a program is released there.
 
 A look sees effects, so it must be strict. Haybittle (1971) and Peto (1976): if every look before the last asks for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a number of blocks can find, and how long finding a given difference takes: paired t-test, noncentral t.
 
 `residual_cv` is the noise of one trial beyond its block, as analyses report it: sqrt(exp(s^2) - 1), s^2 being the mean

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many blocks: a pilot measures the noise, then Stein's two-stage rule (1945) fixes the number once and for all.
 
 Stopping "when it looks significant" or "when the interval is narrow" biases the answer; a number fixed by the pilot's

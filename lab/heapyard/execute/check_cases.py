@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the cases of `heapyard check`, each as a process of its own under the library (lab/native/check)."""
 
 from __future__ import annotations

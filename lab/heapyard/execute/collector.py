@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tracer's collector: the process beside traced programs that accounts for their memory (tracer/collector)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the kernel keeps the accounts of the control groups this process is in."""
 
 from __future__ import annotations

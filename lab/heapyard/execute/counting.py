@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts that would disturb a measurement, in separate launches: system calls by strace, instructions by valgrind."""
 
 from __future__ import annotations

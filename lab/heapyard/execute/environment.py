@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine as it is when an experiment begins and ends: everything a reader needs to judge or repeat it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop that carries out an experiment: warm-up, pilot, then stage by stage what its plan asks for.
 
 Everything is planned in the journal before it runs, and the journal is all the loop needs to go on after an

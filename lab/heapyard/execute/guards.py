@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may have disturbed a trial: read before and after it, judged by limits that never see the response."""
 
 from __future__ import annotations

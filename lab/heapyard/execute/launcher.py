@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calling the native launcher: one program, its process tree, one JSON object back (lab/native/trial)."""
 
 from __future__ import annotations

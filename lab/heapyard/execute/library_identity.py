@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is a library still the file the experiment began with? Rebuilding it meanwhile must not change what is measured."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counting launches beside the trials of the first rounds: system calls and instructions hardly vary."""
 
 from __future__ import annotations

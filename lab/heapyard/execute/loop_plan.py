@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of an experiment as the loop works it off: blocks and what became of them, always as the journal has it."""
 
 from __future__ import annotations

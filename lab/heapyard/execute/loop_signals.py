@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C, SIGTERM and SIGHUP: the first asks the experiment to end in order, the second ends it at once.
 
 A signal that was ignored when Heapyard started stays ignored: SIGHUP under `nohup`, SIGINT in a script's background job.

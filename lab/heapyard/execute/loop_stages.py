@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What follows the pilot: Stein's numbers of blocks, and at looks fixed beforehand the release of what is settled."""
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ class Stages:
         share = share_of_precision(settings.precision, len(self._alive()))
         full = self._blocks_wanted(times, settings.precision)
         missing = settings.pilot_blocks - len(times)
-        return tuple(self._rounds(workload, n, missing) for n in (min(self._blocks_wanted(times, share), full), full))
+        least = min(self._blocks_wanted(times, share), full)
+        return self._rounds(workload, least, missing), self._rounds(workload, full, missing)
 
     def _rounds(self, workload: str, blocks: int, missing: int) -> int:
         """Rounds after which so many blocks tell the time, `missing` of the pilot's having told nothing of it."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an experiment has learned so far: durations, failures, leading responses; rebuilt when it is resumed."""
 
 from __future__ import annotations

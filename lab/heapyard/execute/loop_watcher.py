@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the loop tells whoever looks on, between trials only: while one runs, the lab keeps still."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What on this machine threatens a result: each check says what it found, what that does, and what to do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What this shell hands on to programs: settings of allocators, which a user's own command inherits in every row."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading what the kernel tells in small files; a file that is absent or closed to us reads as None."""
 
 from __future__ import annotations

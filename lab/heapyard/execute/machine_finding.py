@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One thing that was checked on the machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who else takes the processor's time: other processes, the hypervisor, a quota."""
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def _processors_allowed(files: Files, folder: str) -> float | None:
     """How many processors the cgroup may fill, None without a limit."""
     limit, period = ((files.text(f"{folder}/cpu.max") or "").split() + ["", ""])[:2]
     if not limit:
-        limit, period = files.text(f"{folder}/cpu.cfs_quota_us"), files.text(f"{folder}/cpu.cfs_period_us")
+        limit, period = (files.text(f"{folder}/cpu.cfs_{what}_us") or "" for what in ("quota", "period"))
     if not limit or not period or limit in ("max", "-1"):
         return None
     return int(limit) / int(period)

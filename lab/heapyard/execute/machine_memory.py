@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory and disk: how pages are given, whether there are enough, and whether the layout of processes varies."""
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def free_memory(files: Files) -> Finding:
 def overcommit(files: Files) -> Finding:
     mode = files.number("proc/sys/vm/overcommit_memory")
     if mode != 2:
-        return Finding("overcommit", "ok", {0: "heuristic", 1: "always"}.get(mode, "unknown"))
+        return Finding("overcommit", "ok", {0: "heuristic", 1: "always", None: "unknown"}.get(mode, "unknown"))
     return Finding(
         "overcommit",
         "warn",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The processor: how evenly it runs, who shares it, and what it can count."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A control group of version 2 for each trial, where this process may make one: the kernel keeps its account of memory."""
 
 from __future__ import annotations
@@ -114,5 +115,5 @@ def _remove(folder: Path) -> None:
             return folder.rmdir()
         except OSError:
             if time.monotonic() >= until:
-                return
+                return None
             time.sleep(0.01)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a mutator wrote: its own responses, in the lab's units, and the checksum of the work it did."""
 
 from __future__ import annotations

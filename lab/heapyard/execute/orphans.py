@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes whose launcher was killed: the kernel hands them to the lab, which ends them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Temporary folders that do not pile up: what a killed Heapyard left, the next one removes.
 
 Each folder is locked by the process that made it, for as long as it lives, so that one without a lock has lost its owner.

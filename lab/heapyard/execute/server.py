@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program that serves: waiting until it is ready, running its client without the library, and stopping it."""
 
 from __future__ import annotations

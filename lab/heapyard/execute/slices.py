@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Blocks in slices: all trials of a block run by turns, one at a time, a few milliseconds each (lab/native/slices).
 
 The speed of a machine that others share moves from second to second. What moves more slowly than a round of slices falls
@@ -9,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack

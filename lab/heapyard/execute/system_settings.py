@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A setting of the system that is changed for a while, and put back whatever becomes of this process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One trial: one fresh process launch under one treatment, with proof of what served it and a check of its answer."""
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def run_trial(
     )
     if stop is not None and stop.is_set() and found.get("status") != "exited":
         return replace(base, status="interrupted", reason="interrupted")
-    kind, reason = _verdict(program, treatment, settings, found, complaint, client and client.failed, errors)
+    kind, reason = _verdict(program, treatment, settings, found, complaint, client.failed if client else None, errors)
     if not kind and (doubt := objection(testimonies, found["processes"], found["pid"], treatment.allocator, errors)):
         kind, reason = "not injected", doubt
     if not kind and (change := replaced(treatment.allocator)):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The environment and the command of one launch: the injected library, options, padding, placeholders."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proof that the intended library served malloc: what the witness wrote, held against what was wanted."""
 
 from __future__ import annotations

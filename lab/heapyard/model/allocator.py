@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An allocator as the lab sees it: what to inject, and what must then be found serving malloc."""
 
 from __future__ import annotations

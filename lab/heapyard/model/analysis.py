@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an analysis found, ready to be shown. Made by stats, drawn by report; holds no arithmetic."""
 
 from __future__ import annotations

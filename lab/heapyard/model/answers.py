@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judging a program's own answers over a whole experiment: what the baseline always says, every treatment must say."""
 
 from __future__ import annotations

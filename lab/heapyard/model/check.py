@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `heapyard check` asks of a malloc library, and what it found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a paper says it found, in a form that can be held against an experiment, and what came of it."""
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ Form = Literal["constant", "log", "linear", "n log n", "quadratic"]
 Direction = Literal["rises", "falls"]
 ClaimVerdict = Literal["holds", "does not hold", "cannot tell"]
 
-KINDS: tuple[str, ...] = get_args(Kind)
-FORMS: tuple[str, ...] = get_args(Form)
-DIRECTIONS: tuple[str, ...] = get_args(Direction)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+FORMS: tuple[Form, ...] = get_args(Form)
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True)

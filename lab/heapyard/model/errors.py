@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The errors a person is meant to read: one sentence, one remedy, one exit code."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An experiment before and while it runs: settings, treatments, blocks, trials, outcomes."""
 
 from __future__ import annotations

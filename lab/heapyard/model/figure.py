@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A figure of a study: one response over the levels of one factor, a curve per treatment, with the paper's axes."""
 
 from __future__ import annotations

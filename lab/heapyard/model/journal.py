@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an experiment writes down while it runs, and reads back when it is resumed; the store keeps it."""
 
 from __future__ import annotations

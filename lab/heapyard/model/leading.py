@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which response of memory leads an answer: the one place that decides it."""
 
 from __future__ import annotations

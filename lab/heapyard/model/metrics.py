@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The responses a trial can have: name, unit, direction and the scale they are analysed on."""
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from .leading import CHARGED, GROUP_CHARGED, PEAK_RSS
 
 Direction = Literal["lower", "higher", "neutral"]
 Scale = Literal["log", "count"]
+Margin = Literal["time", "memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Metric:
     unit: str
     direction: Direction = "lower"
     scale: Scale = "log"
-    margin: Literal["time", "memory"] = "time"
+    margin: Margin = "time"
     about: str = ""
 
 
@@ -150,7 +152,7 @@ def define(metrics: Iterable[Metric]) -> None:
 
 def own_metric(name: str, unit: str, direction: Direction, title: str = "") -> Metric:
     """A response that a mutator defines. `unit` is one of the stored units; bytes are judged by the memory margin."""
-    margin = "memory" if unit == "B" else "time"
+    margin: Margin = "memory" if unit == "B" else "time"
     return Metric(name, title or name.replace("_", " ").replace("rss", "RSS"), unit, direction, margin=margin)
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the statistics see: one row per counted trial and metric, in long form."""
 
 from __future__ import annotations

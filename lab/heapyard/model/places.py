@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where things are on disk. Pure path arithmetic; nothing is created here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the reader wants of an allocator; said on the command line, never a score."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real program with its input: what to launch, what its right answer is, how long it may take."""
 
 from __future__ import annotations
@@ -5,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+Output = Literal["same", "consistent", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Answer:
     """
 
     exit_code: int = 0
-    output: Literal["same", "consistent", "ignore"] = "consistent"
+    output: Output = "consistent"
     files: tuple[str, ...] = ()
     digest: str = ""  # sha256 hex of the reference answer when output == "same"
 

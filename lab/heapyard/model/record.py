@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stored experiment as reports and exports read it. Made by store; every number carries the trial it came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading and writing durations, sizes and percentages as people do: `5m`, `1%`, `12.3 MiB`, `840 ms`, `3 cases`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tracing a process that runs already, from now on until told to stop; the process goes on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The callers of call chains, a line each, in which chains that begin alike part."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Call chains as people read them: functions instead of addresses, wrappers of malloc left out, errors beside estimates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trace file as a sequence of chunks (docs/trace-format.md). Reads what is whole; a file cut off anywhere opens."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The composition of a heap at any instant: exact at the peak, the end and marks, else from recorded changes."""
 
 from __future__ import annotations

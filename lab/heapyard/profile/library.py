@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The profiles on this machine: one folder each, named so that they sort by time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile as one HTML page that needs nothing but itself: memory over time, flame graphs of any instant, owners, leaks."""
 
 from __future__ import annotations

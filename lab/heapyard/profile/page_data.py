@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile as the page wants it: one tree of functions, memory of its nodes over time, all as packed arrays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile's summary as JSON, for pipelines."""
 
 from __future__ import annotations

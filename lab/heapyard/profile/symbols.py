@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What addresses mean: functions, files and lines, inlined ones too, by elfutils' eu-addr2line.
 
 A file is believed only if its build-id is still the one that ran; otherwise debuginfod is asked when DEBUGINFOD_URLS is
@@ -129,8 +130,8 @@ def _parse(text: str) -> dict[int, list[tuple[str, str, int]]]:
         function = parts["function"] if parts else re.sub(r"^0x[0-9a-f]+: ", "", line).split(" at ")[0]
         if function in ("", "??"):
             continue
-        named = parts is not None and parts["file"] != "??"
-        found.setdefault(at, []).append((function, parts["file"] if named else "", int(parts["line"]) if named else 0))
+        file, number = (parts["file"], int(parts["line"])) if parts and parts["file"] != "??" else ("", 0)
+        found.setdefault(at, []).append((function, file, number))
     return found
 
 

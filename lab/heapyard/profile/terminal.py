@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile on a terminal: what it was, memory over time, who owned it at the peak and at the end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series over time from recorded changes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trace as numbers: the call tree, memory of its nodes over time, exact compositions, totals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running a command under the tracer, and where its traces go."""
 
 from __future__ import annotations

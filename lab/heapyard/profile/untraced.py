@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a program that ran under the tracer left no trace: one sentence, with a remedy if any."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One story a page: whether ranks and analysis of variance say what the verdict says, and if not, why, in a line."""
 
 from __future__ import annotations

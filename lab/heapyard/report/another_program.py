@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the answer says of a program that was not measured: a prediction, its odds, and how to find out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of analysis of variance in words: which sources matter, and what the residuals warn of."""
 
 from __future__ import annotations

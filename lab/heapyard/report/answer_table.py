@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one table of the first screen: every allocator with its time, its memory, and where it holds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer of `heapyard check` as JSON."""
 
 from __future__ import annotations

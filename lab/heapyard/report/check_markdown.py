@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `heapyard check` found, written into a page between its two marks (docs/check.md)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which allocator the answer names, by the reader's preference, and which ones are out of the race."""
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def others_chosen(analysis: Analysis, preference: Preference, chosen: str | None
     """What other preferences would name: (preference, treatment), each treatment once and never the `chosen` one."""
     found: dict[str, str] = {}
     for prefer in ("time", "memory", "balance"):
-        other = choose(analysis, replace(preference, prefer=prefer))  # type: ignore[arg-type]
+        other = choose(analysis, replace(preference, prefer=prefer))
         if other is not None and other != chosen and other not in found.values():
             found[prefer] = other
     return list(found.items())

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What came of the claims of a study, in words and signs; never in colour alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The A/A control in a sentence: an alarm where it could mislead, else up to which size nothing deserves belief."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The axes of a study's figure: where levels stand, how treatments step aside there, how far the response reaches."""
 
 from __future__ import annotations

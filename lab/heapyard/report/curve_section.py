@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a study as a page shows them: a picture in two shapes, and the numbers below it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of a study's figure in words: treatments down, levels across, all in one unit, with their uncertainty."""
 
 from __future__ import annotations

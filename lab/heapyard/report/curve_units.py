@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One unit for all points of a figure, so that its numbers are short and can be compared at a glance."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of curves at the right edge of a figure, as near to their ends as they fit below each other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Effects of an allocator in words: `8.5 % ± 0.3 % less time`, `3.1 to 8.2 times faster`, `from 32 % less to 23 % more`."""
 
 from __future__ import annotations

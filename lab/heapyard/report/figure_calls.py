@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The longest single call over the size of the heap, a line per allocator, both axes logarithmic."""
 
 from __future__ import annotations

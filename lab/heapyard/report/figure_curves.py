@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study's figures: a response over the levels of a factor, a curve per treatment, as the papers draw them.
 
 Curves are told apart by shape, by colour and by their names at the right edge. Bars are intervals; treatments step

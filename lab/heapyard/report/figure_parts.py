@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report's figures as Vega-Lite: one description serves the interactive figure and the fixed one.
 
 Colours are CSS variables, so that a figure follows the page into dark mode and onto paper. Nothing is told apart by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The critical-difference diagram: mean ranks over workloads, and how far apart two must lie to differ.
 
 After Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 7, 2006), section 3.2.2. Bars join

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time against memory: one point per allocator, bars for what is not known, the Pareto front as a line."""
 
 from __future__ import annotations

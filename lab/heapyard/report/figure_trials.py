@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What lies under the means: every single trial, and memory over time."""
 
 from __future__ import annotations

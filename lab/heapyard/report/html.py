@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer as one HTML page that needs nothing but itself: no network, no other file, readable without JavaScript."""
 
 from __future__ import annotations

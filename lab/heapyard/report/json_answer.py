@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer as one JSON-safe object: a documented schema for scripts (docs/report.md)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answers of a gate as JUnit XML, which every pipeline can show."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the names of points go so that they cover neither each other nor a point."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Effects by level as tables of a page: treatments down, levels across, ratios with intervals and marks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer as Markdown, for a pull request or a wiki page."""
 
 from __future__ import annotations

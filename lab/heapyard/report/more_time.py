@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What more measuring would bring, in minutes: said where it is true, and what it would not bring."""
 
 from __future__ import annotations

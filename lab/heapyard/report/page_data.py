@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report's page draws: comparisons, trials and memory over time as plain rows, and packed for the script."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing a page: complete or not at all."""
 
 from __future__ import annotations

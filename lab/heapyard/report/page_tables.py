@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the report's page: numbers already in words, ready for the template."""
 
 from __future__ import annotations

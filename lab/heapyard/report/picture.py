@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The terminal answer as a picture, for a page that shows what the tool prints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report card of `heapyard check` on a terminal: the verdict first, then what is wrong, then the numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time against memory as a picture in characters: works on any terminal, without colour, at 80 columns."""
 
 from __future__ import annotations

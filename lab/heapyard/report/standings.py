@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who stands where: the rows of the overall table, the same for every form of the answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One page over all studies of a folder: what each found, its claims, its figures, and the way to its own report."""
 
 from __future__ import annotations

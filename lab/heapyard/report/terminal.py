@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer on a terminal: verdict, tables, failures, A/A control, picture. Readable without colour at 80 columns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the terminal answer, made to fit a number of columns."""
 
 from __future__ import annotations

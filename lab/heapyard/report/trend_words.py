@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Growth, scaling and ranks in words, for the page and the terminal."""
 
 from __future__ import annotations

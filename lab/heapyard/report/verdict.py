@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer in sentences, put first everywhere: who, how much time, how much memory, and where it does not hold."""
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def _wish(preference: Preference) -> str:
 
 def _excluded(analysis: Analysis, overall: list[Overall]) -> str:
     """`None saves more than 1.9 % of time or 3.0 % of memory.`: the most that the data allow for, all together."""
-    parts = []
+    parts: list[str] = []
     for one in overall:
         described = metric_named(one.metric)
         if described.direction == "higher":

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of an analysis in words: shares, intervals, marks. Guards against what one block leaves unbounded."""
 
 from __future__ import annotations

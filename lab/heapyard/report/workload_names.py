@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Short names for the workloads of one mutator as headings of columns: what they share is said once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From observations to the answer of an experiment."""
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def _time_and_memory(
     """Time and memory over one and the same set of workloads and treatments, where both were measured."""
     if time not in common or memory not in common:
         return ()
-    (time_set, timed), (memory_set, sized) = common[time], common[memory]
+    (time_set, with_time), (memory_set, with_memory) = common[time], common[memory]
     workloads = tuple(w for w in time_set if w in memory_set)
-    kept = tuple(t for t in treatments if t in timed and t in sized)
-    found = (whole.get(m) if common[m] == (workloads, kept) else over(m, workloads, kept) for m in (time, memory))
-    return pareto(*found, kept, baseline)
+    kept = tuple(t for t in treatments if t in with_time and t in with_memory)
+    timed, sized = (whole.get(m) if common[m] == (workloads, kept) else over(m, workloads, kept) for m in (time, memory))
+    return pareto(timed, sized, kept, baseline)

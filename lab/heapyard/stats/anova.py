@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The analysis of variance of a study: which factors and interactions move a response, and how the treatments cluster.
 
 Seed of the idea: Elias, Matias, Fernandes and Borges, SAC 2014, whose tables lack what stands here: blocks, effect sizes, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Analysis of variance of a study that is no full crossing: a fraction, or combinations that constraints left out.
 
 Type II sums of squares of the main effects and of the allocator's interaction with each factor; interactions of factors
@@ -11,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..model.analysis import Anova, AnovaMean, AnovaRow, OutlyingTrial
 from ..model.metrics import metric_named
@@ -23,6 +25,7 @@ from .scale import scale_for
 from .tables import excluded
 from .tukey import all_pairs
 
+Whole = NDArray[np.signedinteger[Any]]
 ALLOCATOR, BLOCKS = "allocator", "blocks"
 
 
@@ -38,7 +41,7 @@ def partial_anova(observations: Observations, factors: Mapping[str, Sequence[str
     if len(treatments) < 2 or len(rounds) < 2 or observations.baseline not in treatments:
         return None
     values = np.array([r.value for r in rows])
-    columns = {
+    columns: dict[str, list[Any]] = {
         ALLOCATOR: [r.treatment for r in rows],
         **{name: [observations.levels[r.workload][name] for r in rows] for name in factors},
         BLOCKS: [r.round for r in rows],
@@ -77,7 +80,7 @@ def partial_anova(observations: Observations, factors: Mapping[str, Sequence[str
 
 
 def looked_at(
-    residuals: Array, *, leverages: Array, error_df: int, groups: Sequence[Hashable], blocks: Array, trials: Array
+    residuals: Array, *, leverages: Array, error_df: int, groups: Sequence[Hashable], blocks: Whole, trials: Whole
 ) -> dict[str, Any]:
     """What the residuals say, as the last fields of an Anova; trials are numbered in the order in which they ran."""
     found = diagnose(residuals, leverages=leverages, error_df=error_df, groups=groups, blocks=blocks, order=trials)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The randomised complete block model on the log scale: y = treatment + block + error."""
 
 from __future__ import annotations

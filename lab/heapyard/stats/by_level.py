@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the effects of a study depend on the levels of its factors. Levels are fixed: none is a sample of others."""
 
 from __future__ import annotations

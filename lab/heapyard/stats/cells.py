@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One cell of the answer: all treatments on one workload for one metric."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a sequence of numbers changes its level: for ratios of the same study measured again and again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about how a response grows with a number: constant, logarithmic, linear, n log n, quadratic.
 
 Each form is fitted as a + b f(n) to the geometric means of the levels by least squares of relative errors. How far a
@@ -116,7 +117,7 @@ def _deviation(f: Array, y: Array) -> Array:
 
 def _aicc(f: Array, y: Array) -> float:
     """Of the form with one factor per round: scatter within rounds plus the form's lack of fit."""
-    rounds, levels = y.shape
+    rounds = len(y)
     rss = max(fit(y).ss_error + rounds * float((_deviation(f, y) ** 2).sum()), 1e-30)
     parameters = (2 if f.any() else 1) + rounds  # form, rounds beyond the first, variance
     return y.size * math.log(rss / y.size) + 2 * parameters * y.size / (y.size - parameters - 1)

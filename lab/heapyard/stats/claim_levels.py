@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about one treatment over the levels of a factor: flat_in, monotone. Rounds play the part of blocks."""
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ def flat_in(claim: Claim, selected: Selected, treatment: str) -> list[Part]:
         size = abs(found.difference)
         if 1 / high < found.tost.low and found.tost.high < high:
             parts.append(Part("holds", told, -size))
-        elif max(found.simultaneous.high, found.pair.high) < 1 / high:
-            parts.append(Part("does not hold", told, size))
-        elif min(found.simultaneous.low, found.pair.low) > high:
+        elif max(found.simultaneous.high, found.pair.high) < 1 / high or min(found.simultaneous.low, found.pair.low) > high:
             parts.append(Part("does not hold", told, size))
         else:
             parts.append(Part("cannot tell", told, size))

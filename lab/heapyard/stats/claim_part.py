@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a claim speaks of in an experiment: treatments, rivals, workloads, and their logs round by round."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims that set treatments against each other on the same workloads: faster_than, within, ranks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims of the literature held against an experiment: what a claim speaks of is selected here, then tested.
 
 A claim about several treatments, rivals or workloads holds only if each part does; each part is then tested at the full

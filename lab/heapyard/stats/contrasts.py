@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pairs of treatments within a table of blocks: each against the baseline, and all against all.
 
 Two estimates of the noise stand ready. Where all treatments scatter alike, simultaneous statements use the block

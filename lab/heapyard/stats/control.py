@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The A/A control: the baseline against itself, which must not differ."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of a study's figures: one response over the levels of one factor, per treatment, with intervals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Design matrices of linear models with categorical factors: sum-to-zero coding, interactions as products of columns.
 
 With this coding the coefficients of a term sum to zero over the levels of each of its factors, so a prediction averaged

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What residuals say of the assumptions of a blocked experiment, each with a number to judge it by; nothing is dropped.
 
 The order within blocks was shuffled before the first trial, so it can be shuffled again: what depends on the order (a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two experiments against each other, each through its own baseline: values of different days are never compared."""
 
 from __future__ import annotations

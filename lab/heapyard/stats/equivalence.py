@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two one-sided tests: are two treatments shown to differ by less than a margin? (Schuirmann 1987).
 
 Verdicts use the interval form (`verdict`: the 90 % interval lies within the margin); this is its p-value, for tables.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Analysis of variance of a replicated full factorial in blocks, all interactions included.
 
 The array of responses is balanced, so effects are differences of marginal means and sums of squares add up exactly

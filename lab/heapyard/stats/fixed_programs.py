@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Treatments over several workloads that are fixed: these programs, or these levels, and no others.
 
 Per treatment the mean over workloads of the mean within-block difference of logs. Only the noise of trials makes it

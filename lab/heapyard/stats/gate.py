@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gate for pipelines: is a treatment worse than the baseline by more than a limit?
 
 "Not shown to be worse" and "shown not to be worse" are different answers; a gate that takes the first for the second

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a response grows with a size: log-log slope, and which law of growth the sizes measured speak for.
 
 Each law is a + b f(n), fitted on the log scale, where the errors of times and sizes of memory are alike. Laws are
@@ -151,7 +152,7 @@ def _start(design: Array, y: Array) -> Array:
     """Least squares of relative errors where that is positive throughout, else the constant."""
     found = np.linalg.lstsq(design / y[:, None], np.ones_like(y), rcond=None)[0]
     constant = np.eye(design.shape[1])[0]
-    return found if (design @ found > 0).all() else constant
+    return np.asarray(found) if (design @ found > 0).all() else constant
 
 
 def _squares(found: Array, design: Array, logs: Array, unit: float) -> float:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The forms of growth that responses are held against, as functions of a number n."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compact letter display: treatments that share a letter are not distinguishable (Piepho 2004, insert and absorb)."""
 
 from __future__ import annotations

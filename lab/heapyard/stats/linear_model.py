@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linear models of a log response over categorical factors and blocks, unbalanced ones too.
 
 A study in which every cell was measured in every block is balanced, and `factorial.analyse_factorial` does it in a

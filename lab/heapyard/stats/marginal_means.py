@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Estimated marginal means: what each level of a factor would have had, had every cell been measured equally often.
 
 Predictions of the model averaged with equal weights over the levels of all other factors and the blocks (Searle, Speed

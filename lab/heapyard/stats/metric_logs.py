@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table's values on the scale they are analysed on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one further program of this kind may show: a prediction interval and odds, from the effects on P programs.
 
 Effects of allocators are skewed: none on many programs, a large gain on a few. Student's t about the mean then reaches

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a reader must know besides the numbers, one sentence each."""
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequ
             without = f" Without {_list(missing)}, where not every treatment counted." if missing else ""
             left = f" {_list(dropped)} counted on too few programs to be included." if dropped else ""
             counted = f"{len(one.workloads)} of {len(observations.workloads)}"
-            yield (f"{_title(one.metric)} over all programs runs over {counted}." f"{without}{left}")
+            yield (f"{_title(one.metric)} over all programs runs over {counted}.{without}{left}")
 
 
 def _slices(tables: Sequence[Table], observations: Observations) -> Iterator[str]:

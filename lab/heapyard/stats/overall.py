@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One metric over all workloads: these programs, or these levels, which are fixed; and what another program may show."""
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def overall_of(
         check = over(last, fixed.against(base, [last], family=max(checks, 1))[0], max(checks, 1))
     order, _, best = standing(fixed.without(len(treatments)) if with_control else fixed, direction)
     worse = losers(found, described.direction)
-    shares = fixed.shares(base, others) if others else []
+    shares = fixed.shares(base, others).tolist() if others else []
     most = int(max(range(len(shares)), key=lambda i: shares[i])) if len(shares) else 0
     return Overall(
         metric,
@@ -132,7 +133,7 @@ def _next(
     fixed: FixedPrograms, treatments: Sequence[str], base: int, others: Sequence[int], metric: str, settings: Settings
 ) -> tuple[NextProgram, ...]:
     described = metric_named(metric)
-    effects = fixed.effects(base, others) if others else []
+    effects = fixed.effects(base, others).tolist() if others else []
     made = (
         next_program(
             treatments[i],

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a round of an experiment takes, for saying what more blocks would cost."""
 
 from __future__ import annotations

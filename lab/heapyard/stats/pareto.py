@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time and memory together, never as one score."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Student's t, Dunnett's and Tukey's distributions by quadrature over scipy.special alone.
 
 scipy.stats would bring 0.7 s of import time and a studentized range at 0.1 s per quantile; the trapezoid rule on
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,7 @@ _HALF_PHI = np.where(_HALF == 0, 1.0, 2.0) * _PHI[36:]
 _NEGLIGIBLE = 45.0  # -ln of what is left out of the density of ln S: 1e-20
 
 
-@lru_cache(maxsize=None)
+@cache
 def t_quantile(probability: float, df: int) -> float:
     """Student's t: the value exceeded with probability 1 - `probability`; inf for df = 0."""
     return float(stdtrit(df, probability)) if df > 0 else math.inf
@@ -34,8 +35,8 @@ def t_quantile(probability: float, df: int) -> float:
 
 def t_two_sided(t: ArrayLike, df: int) -> NDArray[np.float64]:
     """P(|T| > |t|) for Student's t; 1 for df = 0."""
-    t = np.abs(np.asarray(t, dtype=float))
-    return 2 * stdtr(df, -t) if df > 0 else np.ones_like(t)
+    x = np.abs(np.asarray(t, dtype=float))
+    return 2 * stdtr(df, -x) if df > 0 else np.ones_like(x)
 
 
 def dunnett_sf(t: ArrayLike, treatments: int, df: int) -> NDArray[np.float64]:
@@ -52,13 +53,13 @@ def tukey_sf(q: ArrayLike, treatments: int, df: int) -> NDArray[np.float64]:
     return _over_scale(lambda v: _tukey_normal(v, treatments), x, df) if df > 0 else np.ones_like(x)
 
 
-@lru_cache(maxsize=None)
+@cache
 def dunnett_quantile(confidence: float, treatments: int, df: int) -> float:
     """Critical value c: all intervals d_j +- c se hold together with probability `confidence`; inf for df = 0."""
     return _solve(lambda t: float(dunnett_sf(t, treatments, df)), 1 - confidence, df)
 
 
-@lru_cache(maxsize=None)
+@cache
 def tukey_quantile(confidence: float, treatments: int, df: int) -> float:
     """Upper quantile of the studentized range; inf for df = 0, 0 for fewer than two treatments."""
     return _solve(lambda q: float(tukey_sf(q, treatments, df)), 1 - confidence, df) if treatments > 1 else 0.0
@@ -90,7 +91,7 @@ def _over_scale(tail: Callable[[NDArray], NDArray], x: NDArray, df: int) -> NDAr
     return np.minimum(1.0, (tail(x[..., None] * scale) * weight).sum(axis=-1))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _scale_nodes(df: int) -> tuple[NDArray, NDArray]:
     # With u = ln S the density is A exp(-df h(u)), h(u) = (exp(2u) - 1 - 2u)/2: one peak at 0, no singularity even
     # for df = 1.

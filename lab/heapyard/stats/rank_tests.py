@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Treatments ranked over many workloads: Friedman's test, Nemenyi's critical difference, and groups by pairs.
 
 Demsar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006). Whether two treatments differ

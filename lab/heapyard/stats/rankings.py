@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks of treatments over programs: another question than that of the means, asked where it can be answered."""
 
 from __future__ import annotations

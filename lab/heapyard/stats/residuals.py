@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the residuals of a model say of its assumptions: numbers to look at, never a reason to drop a trial."""
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second opinion that assumes symmetry, not normality: Hodges-Lehmann ratio and exact signed-rank interval."""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +28,7 @@ def hodges_lehmann(differences: ArrayLike, *, confidence: float = 0.95) -> Inter
     return Interval(centre, float(np.exp(walsh[skip])), float(np.exp(walsh[len(walsh) - 1 - skip])))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _rank_to_skip(count: int, confidence: float) -> int | None:
     """Walsh averages to leave out at either end: the largest w with P(W+ <= w) <= alpha/2; None if there is none."""
     alpha = 1 - confidence

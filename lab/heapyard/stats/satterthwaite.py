@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Degrees of freedom of a sum of variances that were estimated apart (Satterthwaite 1946; of two it is Welch's)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Universal Scalability Law: throughput X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)) of N threads.
 
 Gunther, Guerrilla Capacity Planning (2007), chapter 4: gamma is the throughput of one thread, alpha the share that is

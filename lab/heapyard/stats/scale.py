@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scale a response is analysed on: ln(value), or ln(value + one unit of resolution) where it may be zero."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sign-flip permutation test: of equal treatments, each within-block difference could as well be its negative.
 
 Fisher, The Design of Experiments (1935), section 21. It assumes that the differences are symmetric, which shuffled

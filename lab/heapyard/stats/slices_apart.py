@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times in slices beside times alone: what cold caches cost, and where a ratio is another one.
 
 In an experiment with slices some blocks run whole trials (design/interleaving.py), so every run checks itself.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From rows to tables: for each workload and metric the complete blocks of the treatments that counted."""
 
 from __future__ import annotations

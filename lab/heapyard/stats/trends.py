@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the figures of a study say of growth and scaling: laws over a numeric factor, the scalability law over threads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All pairs of the means of a model, whatever its factors and however unbalanced: Tukey and Kramer's procedure.
 
 Kramer (Biometrics 12, 1956) takes for each pair the error of its own difference; conservative in unbalanced data

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Four verdicts: better, worse, equivalent, undecided."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records: one SQLite file per experiment, its series beside it, and the exports."""
 
 from .folders import find_folder

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files named by the SHA-256 of their content, compressed with zstd: equal content is one file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model objects as JSON and back.
 
 Fields a stored object lacks take their default; fields it has too many are ignored.
@@ -47,7 +48,7 @@ def _build(kind: Any, value: Any) -> Any:
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return None if value is None else _build(next(p for p in parts if p is not types.NoneType), value)
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return kind(**{n: _build(h, value[n]) for n, h in _hints(kind).items() if n in value})
     if kind is Path:
         return Path(value)

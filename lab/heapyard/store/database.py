@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opening an experiment's SQLite file, and what its errors mean to a person."""
 
 from __future__ import annotations
@@ -51,14 +52,13 @@ def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> sqlite3.Co
     """
     draft = path.with_name(path.name + ".part")
     schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-    with explained(path):
-        with closing(_connect(f"{draft.absolute().as_uri()}?mode=rwc")) as connection:
-            connection.executescript(f"BEGIN; {schema} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
-            connection.execute("BEGIN")
-            metrics = [(m.name, m.title, m.unit, m.direction) for m in METRICS.values()]
-            connection.executemany("INSERT INTO metric VALUES (?, ?, ?, ?)", metrics)
-            fill(connection)
-            connection.execute("COMMIT")
+    with explained(path), closing(_connect(f"{draft.absolute().as_uri()}?mode=rwc")) as connection:
+        connection.executescript(f"BEGIN; {schema} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+        connection.execute("BEGIN")
+        metrics = [(m.name, m.title, m.unit, m.direction) for m in METRICS.values()]
+        connection.executemany("INSERT INTO metric VALUES (?, ?, ?, ?)", metrics)
+        fill(connection)
+        connection.execute("COMMIT")
     draft.replace(path)
     return open_to_write(path)
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports in long form: one row per trial and metric, with its unit and everything needed to find the trial again."""
 
 from __future__ import annotations

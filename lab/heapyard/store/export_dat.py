@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports in the layouts of the scalloc artifact (its manual, Listings 1 and 2), which scripts of others read.
 
 ACDC: per allocator one file for each of access, alloc, free, combined (malloc and free) and memcons; tab-separated
@@ -55,7 +56,7 @@ def write_dat(record: Record, folder: Path) -> list[Path]:
     if not any(_counts(record, t) for t in record.trials):
         raise HeapyardError(f"{record.id}: there is no counted trial to export")
     mutator = record.experiment.programs[0].name.split()[0]
-    paths = []
+    paths: list[Path] = []
     for view in _views(record, folder / ("ACDC" if mutator == "acdc" else "")):
         view.place.mkdir(parents=True, exist_ok=True)
         for treatment, levels in _selected(record, view).items():
@@ -180,7 +181,7 @@ def _cycles_per_second(record: Record, trial: TrialRecord) -> float:
     return float(read_result(record.path, trial.result).get("cycles_per_second", 0.0)) if trial.result else 0.0
 
 
-def _runs(rows: list[tuple[str, list]]) -> str:  # type: ignore[type-arg]
+def _runs(rows: list[tuple[str, list]]) -> str:
     """`5`, or `3 to 5` where levels have different numbers of runs."""
     counts = sorted({len(values) for _, values in rows})
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -199,7 +200,8 @@ def _options(record: Record, factor: str, varied: list[str]) -> str:
     """The mutator's options that are the same in every workload, without the lab's own."""
     words = record.experiment.programs[0].command[1:]
     others = [p.command for p in record.experiment.programs[1:]]
-    kept, i = [], 0
+    kept: list[str] = []
+    i = 0
     while i < len(words):
         pair = words[i : i + (2 if i + 1 < len(words) and not words[i + 1].startswith("--") else 1)]
         i += len(pair)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Export as pyperf JSON (format version 1.0): counted trials only, since pyperf knows no blocks and no failures.
 
 pyperf compares benchmarks of equal names in two files; so one treatment per file is what its `compare_to` wants.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments on disk: one folder each, under a name that a person can type, found by any unambiguous part of it."""
 
 from __future__ import annotations

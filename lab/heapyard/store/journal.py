@@ -1,12 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing an experiment while it runs: every call is one committed transaction."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from .. import __version__
@@ -30,6 +31,7 @@ class StoredJournal:
 
     def __init__(self, folder: Path, connection: sqlite3.Connection, lock: ExperimentLock):
         self.folder, self._connection, self._lock = folder, connection, lock
+        self._closed = False
         self._path = folder / database.FILE_NAME
         with database.explained(self._path):
             self.experiment: Experiment = rows.read_experiment(connection)
@@ -52,10 +54,10 @@ class StoredJournal:
 
     def close(self) -> None:
         """Close the file; harmless when it is closed already."""
-        if self._connection is not None:
+        if not self._closed:
             database.close(self._connection, tidy=True)
             self._lock.release()
-            self._connection = None
+            self._closed = True
 
     def elapsed(self) -> float:
         """Seconds since the experiment was created."""
@@ -166,7 +168,7 @@ class StoredJournal:
             run("UPDATE experiment SET verdict = ?", (sentence,))
 
     @contextmanager
-    def _transaction(self) -> Iterator[object]:
+    def _transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
         with database.explained(self._path):
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
@@ -188,7 +190,7 @@ def create(experiment: Experiment, parent: Path | None = None) -> StoredJournal:
     lock = ExperimentLock(folder)
 
     def fill(connection: sqlite3.Connection) -> None:
-        created = datetime.now(timezone.utc).isoformat()
+        created = datetime.now(UTC).isoformat()
         rows.write_experiment(connection, experiment, folder.name, created, __version__)
 
     return StoredJournal(folder, database.create(folder / database.FILE_NAME, fill), lock)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Never two experiments at once: one lock for the machine, one per experiment.
 
 Both vanish with the process that holds them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From stored trials to what the statistics see: which trials count, and what failed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading experiments: one of them wholly, or all of them in a list."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a mutator wrote in one trial, whole: its parameters, responses, counts and series over logical time."""
 
 from __future__ import annotations

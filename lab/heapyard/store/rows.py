@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between the tables of an experiment's file and the model."""
 
 from __future__ import annotations

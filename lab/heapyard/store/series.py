@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory over time of one trial, as rows of text in a file named by its content."""
 
 from __future__ import annotations

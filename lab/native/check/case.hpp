@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One case of `heapyard check`: a program of its own run, so that a crash or a hang is a result and not an end.
 //
 // A case says what it found through Report and returns; main() prints one JSON object. Verdicts: pass; fail, with one

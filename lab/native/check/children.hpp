@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A child of a case, and what its end means.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What C, POSIX and glibc promise of the C interface: points 1 and 5 of a list drawn from the tests of seven
 // allocators.
 #include <dlfcn.h>

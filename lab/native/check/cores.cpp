@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A core dump of a small program: the kernel walks and writes all that the heap has mapped.
 #include <dirent.h>
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What C++ promises of new and delete: point 2 of the list.
 #include <new>
 

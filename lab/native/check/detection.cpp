@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library does about a program's mistakes: information, for no standard asks for any of it.
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each function leaves in errno when it refuses, row by row as glibc does on this machine.
 #include <malloc.h>
 

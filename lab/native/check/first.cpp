@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls one function of the heap before anything else in this process does: from .preinit_array, ahead of constructors.
 #include <malloc.h>
 #include <unistd.h>

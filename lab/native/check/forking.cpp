@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forks while other threads are inside the C library, which allocates under locks of its own: a heap that takes its
 // locks in the wrong order at a fork hangs with them, in the parent or in the child.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program run by a case as a process of its own: under the library, or under glibc to compare with; with limits set
 // before it starts; watched, so that neither time nor memory of the machine runs out.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The longest single call, on heaps made hard for it: how does it grow with the heap?
 //
 // Each scenario builds a heap of n blocks and then makes calls that have much to do if anything has. Instructions are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that runs out: null and ENOMEM, nothing lost, and everything works again afterwards.
 #include <sys/resource.h>
 #include <sys/wait.h>

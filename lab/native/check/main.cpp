@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // check_heap: one case of `heapyard check` under whatever malloc this process was started with.
 //
 //   check_heap --list             every case as a JSON array

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a heap holds beyond what the program holds: after threads, after a peak, in hard patterns.
 #include <malloc.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A control group of this process's own with a limit of memory, of version 2 or 1, below the group it is in.
 #pragma once
 

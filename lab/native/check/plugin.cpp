@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that allocates when it is loaded, in thread-local variables, and when it is unloaded.
 #include <cstdlib>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The life of a process around its heap: constructors, threads that end, forks, libraries that come and go, signals.
 #include <dlfcn.h>
 #include <spawn.h>

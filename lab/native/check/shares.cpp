@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a limit reaches the program: what is served under it, as a share of what glibc serves under the same one.
 #include <sys/resource.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the instructions of single calls by stepping through them: exact, whatever else the machine does.
 //
 // A child runs the workload and marks the calls to be counted; its parent lets it run freely up to a mark and one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads and reallocs at full rate, ten thousand threads at once, and what mallinfo2 makes of threads.
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks that know their contents, under random work: in one thread, across threads, by threads that come and go.
 #include "support.hpp"
 

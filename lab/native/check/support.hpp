@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What several cases need: contents that can be verified, memory of this process, threads, time.
 #pragma once
 

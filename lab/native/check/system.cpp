@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a heap asks of the kernel: page tables, huge pages, mappings, locked memory, commit charge; and of an emulator.
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the system calls by which a heap gets and gives back memory, in all threads of a workload: a filter stops each
 // of them for the tracing parent (seccomp), everything else runs at full speed. Needs no privilege.
 #pragma once

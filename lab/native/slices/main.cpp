@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // slices: lets the trials of a block run by turns, exactly one at a time, in slices of a few milliseconds.
 //
 // Why: the speed of a machine that others share moves from second to second. What moves more slowly than a round of

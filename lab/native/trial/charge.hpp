@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a machine or a container is charged for because a tree of processes runs, added up from looks at each of them:
 // resident memory, page tables, swap, huge pages of the pool, and kernel stacks.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory account of the control group (version 2) that the program's tree runs in.
 #pragma once
 

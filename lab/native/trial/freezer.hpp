@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stops every process of a trial and lets them go on, so that several trials can take turns on one machine.
 //
 // In a control group of version 2 the kernel does it, and no process can tell. Else by signals: SIGSTOP to each process

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starting the program: everything between fork and exec, and what went wrong there.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trial: launches one program, waits for it in the kernel, looks at its memory from outside, and writes what it cost as
 // JSON.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small files of the kernel, read whole.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All processes below this one, found through the kernel's own lists of children. Orphans stay below: we are their
 // subreaper.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one launch is asked to do; filled from the command line, read by everything else.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sampler.hpp"
 
 #include <fcntl.h>
@@ -93,9 +94,12 @@ Process& Sampler::process(pid_t pid, std::uint64_t stack) {
     }
     known.alive = false;
   }
-  processes_.push_back({pid, stack, {}, executable_of(pid)});
-  processes_.back().first_seen_ns = kit::monotonic_ns();
-  return processes_.back();
+  Process& found = processes_.emplace_back();
+  found.pid = pid;
+  found.stack = stack;
+  found.executable = executable_of(pid);
+  found.first_seen_ns = kit::monotonic_ns();
+  return found;
 }
 
 void Sampler::look_at_maps(Process& process) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looking at the memory of a tree of processes from outside, at a cost that stays below one percent of the time.
 //
 // RSS, page tables and swap come from stat and status (cheap), PSS and the number of mappings from smaps_rollup and maps
@@ -25,7 +26,7 @@ struct Sample {
 
 // One program in one process: exec begins another, which may have been given another environment.
 struct Process {
-  pid_t pid;
+  pid_t pid = 0;
   std::uint64_t stack = 0;  // tells it from others in the same process
   std::string name;         // comm at the last look
   std::string executable;   // empty where we may not look

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trial's turns: when its program may run, for how long, and how much time it has had.
 //
 // Idea: the launchers of a block and the process that gives the turns (lab/native/slices) each hold one end of a socket

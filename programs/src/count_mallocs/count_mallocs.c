@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preloaded into a program, counts its calls of malloc and how many bytes they asked for; glibc serves them.
 //
 // When a process ends it appends one line, "calls bytes", to the file COUNT_MALLOCS_FILE names. Counting costs two

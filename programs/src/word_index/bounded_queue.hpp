@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A blocking queue of bounded length between the two stages of the pipeline, closed when all producers have left.
 #pragma once
 

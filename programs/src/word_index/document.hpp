@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A document as the parsing threads hand it to the indexing threads: many small strings, freed by another thread.
 #pragma once
 

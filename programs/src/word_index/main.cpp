@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // word_index: a search index over a stream of documents, built and queried by several threads.
 //
 //   word_index THREADS CORPUS WINDOW QUERIES

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One indexing thread's part of the index: posting lists over the latest documents, older ones are taken out again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The smallest complete malloc: it never reuses memory. Tests preload it as a user's own library.
  * WITHOUT_CALLOC leaves calloc to someone else; EXIT_AT_LOAD ends the program before main. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exported interface, with a composition of ours as this very program's malloc: linked, not preloaded.
 #include <gtest/gtest.h>
 #include <malloc.h>

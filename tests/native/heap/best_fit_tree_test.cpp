@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tree component against a model of byte ranges: no overlap, contents kept, everything coalesces.
 #include "heap/layers/backend/best_fit_tree.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bucket component over ranges that count: order of records, and when they come and go.
 #include "heap/layers/spans/bucket_heap.hpp"
 

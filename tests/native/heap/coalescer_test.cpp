@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The coalescer against a set.
 #include "heap/layers/frontend/coalescer.hpp"
 

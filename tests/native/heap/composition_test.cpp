@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole compositions, as objects beside the malloc that serves this test: threads, blocks that cross them, scarce
 // memory, re-entry.
 #include <gtest/gtest.h>

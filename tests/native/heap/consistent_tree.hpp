@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether every INVARIANT of a best fit tree holds.
 #pragma once
 

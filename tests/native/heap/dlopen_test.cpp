@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A heap of ours as a library that comes and goes, beside the malloc that serves this program: its threads may outlive
 // it.
 #include <dlfcn.h>

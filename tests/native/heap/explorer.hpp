@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explores schedules: runs a few threads' worth of code as fibers on one thread, one step at a time.
 //
 // Idea: every access to an atomic, and every lock, hands control to a scheduler, which picks who goes on. Exhaustive

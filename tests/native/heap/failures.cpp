@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each function of malloc's family answers to requests that fail, and to a few odd ones that do not: a line each,
 // with errno after it. Run under glibc and under each heap (tests/e2e/test_heap_failures.py).
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // forks_beside [SECONDS]: a thread forks all the time beside others that are in the C library while it holds locks of
 // its own and allocates; children allocate at once. Whatever malloc serves the program must neither hang nor hand out
 // what is in use. Without SECONDS: a few forks, with the time between closing the heap and the fork made as long as it

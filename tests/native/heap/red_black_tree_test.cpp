@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The red-black tree against std::set, ten million random operations, its INVARIANTS checked on the way.
 #include "heap/core/red_black_tree.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Front ends that are sampled: every sample comes when its turn is, however blocks come back meanwhile.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lock-free layers under every schedule of a few threads, and under many random ones; and, so that this proves
 // something, the same code over atomics with a fault, which the explorer must catch.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages for tests: those of the system, a given number of times.
 #pragma once
 

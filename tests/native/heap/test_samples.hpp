@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A listener to a heap's samples that keeps account of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The window of spans over a system that is only told of: which places are mapped, and what is asked under limits.
 #include "heap/layers/backend/virtual_spans.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The laws of section 2.3 of the ACDC paper, tested against their closed forms on 10^6 draws with a fixed seed.
 #include <gtest/gtest.h>
 

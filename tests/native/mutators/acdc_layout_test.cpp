@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Orders and layouts, exactly: every malloc and free of the code under test passes through here.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models from a file: what is read, what is refused, and that draws follow the weights.
 #include <gtest/gtest.h>
 

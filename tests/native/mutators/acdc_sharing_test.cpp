@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last of the sharing threads, and only it, learns that it is the last; descriptors and pool under several threads.
 #include <gtest/gtest.h>
 

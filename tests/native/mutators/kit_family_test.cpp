@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of the kit that sessions stand on: rings, logs, shares, results, positional numbers.
 #include <gtest/gtest.h>
 

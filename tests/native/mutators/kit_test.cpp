@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kit every mutator stands on: random numbers, histograms, bookkeeping memory, text.
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The queue of leak_window: the newest objects within a budget of bytes, the oldest released first, none twice.
 #include <gtest/gtest.h>
 

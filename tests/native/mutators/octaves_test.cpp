@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Octaves: every power of two is as likely, and no number outside the range is ever drawn.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The law of inverse squares: its ends, its order, and its distribution function.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slot buffer of shbench, for every small number of slots and every window: nothing is lost, lives are bounded.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Successors: each body runs once, in a thread that is neither the caller's nor alive any more afterwards.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The depot of xmalloc: bounded, in either order, and nothing is lost or given out twice among many threads.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A bare loop of malloc and free, without a use of the block: prints nanoseconds per call, the least a heap costs. */
 #include <stdio.h>
 #include <stdlib.h>

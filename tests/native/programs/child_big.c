@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* child_big MIB: a small parent that waits for a child with MIB of touched memory. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* clears_env PROGRAM ARGUMENT...: becomes PROGRAM with an empty environment, so that no preload reaches it. */
 #include <stdio.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* daemonize MILLISECONDS: ends at once and leaves behind a grandchild in its own session that lives for so long. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* drifts: launch n does 1 + n/50 times the work of the first; launches are counted as counter.h says. */
 #include "counter.h"
 #include "work.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills the memory that a limit leaves, frees it all, and fills it again, with other sizes too: tells how many
 // mebibytes it got each time.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* known_rss MIB [MILLISECONDS]: holds MIB of touched heap blocks of 64 KiB each, for so long. */
 #include <stdio.h>
 #include <stdlib.h>

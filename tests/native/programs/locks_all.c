@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Locks all its memory, present and future, with MIB mebibytes in blocks of 16 to 1,000 bytes: half of them before,
 // half after. Tells what is locked, in KiB; 1: the system refused. With a second word it crashes instead.
 #include <signal.h>

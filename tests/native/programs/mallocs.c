@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mallocs PAIRS UNITS: so many pairs of malloc and free, UNITS of work for each, and a checksum of what the blocks held.
  *
  * UNITS defaults to UNITS_PER_PAIR, of which libslow adds a twentieth: `mallocs PAIRS UNITS+SLOW_UNITS` does the same work.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // COUNT threads at a time, each with a few blocks of 20 sizes: tells resident memory and page tables, in KiB, when all
 // are there; then they end, and one more works. 1: a thread could not be started; how many there were goes before.
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* naps MILLISECONDS: sleeps and ends; its wall time is that and hardly more. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* own_malloc: brings and exports a malloc of its own, which no preload can replace. */
 #include <stddef.h>
 #include <stdio.h>

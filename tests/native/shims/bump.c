@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A malloc that does nothing but bump a pointer per thread, and never frees: what a mutator costs by itself.
 // With HEAPYARD_TEST_BUMP_WRAP=BYTES it starts over after so many, whatever still lives there: no page is new after the
 // first time round, so what is left is the cost of the mutator and of two calls.

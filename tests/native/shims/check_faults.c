@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A whole malloc family over the C library's, with the one fault that the build names: what `heapyard check` must find. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* No fault either: says on standard error, when the program ends, how many allocations it asked for. */
 #include <stdatomic.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Dies of a signal after a while: the run is short, and must not be taken for a fast one. */
 #include "forward.h"
 

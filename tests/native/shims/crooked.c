@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Takes alignments for advice: every block lies as malloc lays it. */
 #include <errno.h>
 #include <stdlib.h>

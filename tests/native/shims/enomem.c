@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Out of memory after a while. */
 #include "forward.h"
 

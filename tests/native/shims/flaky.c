@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Dies after a while in every third launch; the file named by HEAPYARD_TEST_COUNTER counts the launches. */
 #include "counter.h"
 #include "forward.h"

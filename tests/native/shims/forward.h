@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What the shims share: the whole malloc interface, forwarded to glibc's own heap except for one function.
  *
  * Each shim defines `serve`; malloc, calloc and realloc all come through it, so a shim states nothing but its fault.

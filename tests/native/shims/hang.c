@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Stops for ever after a while, without using the processor. */
 #include "forward.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Keeps account of every block and tells on standard error, when the program ends:
  * "<allocated> <freed> <written>": blocks handed out, given back, and given back with a byte changed.
  *

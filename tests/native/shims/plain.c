@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* No fault at all: what the other shims would be without theirs. */
 #include "forward.h"
 

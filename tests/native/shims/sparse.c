@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Takes 20 % more memory, all of it page tables: for each page of waste it reads one page of a stretch of its own, which
  * has a table to itself. What is only read is the kernel's one page of zeros, which is resident nowhere. */
 #include "forward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Takes 20 % more memory: every block is a fifth longer than asked for, and the surplus is touched. */
 #include "forward.h"
 

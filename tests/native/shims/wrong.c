@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Damages the program's data: after a while every call flips a bit of the block handed out by the call before. */
 #include "forward.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the traced program knows of its blocks, their chains and the time: against plain maps.
 #include "tracer/events/block_tags.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A walk that remembers, and a memory of whole chains, give what a walk from scratch gives: over random calls through
 // every kind of frame, so that what is remembered is right in part, or in nothing, most of the time.
 #include "tracer/events/chain_walker.hpp"
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "frame_pointer.h"
 #include "tracer/events/own_stack.hpp"
 #include "tracer/events/spare_chains.hpp"
 
@@ -105,20 +107,20 @@ void go(int depth);
   go(depth);
   asm volatile("nop" : : : "memory");
 }
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void without_frame_pointer(int depth) {
+WITHOUT_FRAME_POINTER void without_frame_pointer(int depth) {
   char room[72];
   asm volatile("" : : "r"(room) : "memory");
   go(depth);
   asm volatile("" : : "r"(room) : "memory");
 }
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void twin_without_frame_pointer(int depth) {
+WITHOUT_FRAME_POINTER void twin_without_frame_pointer(int depth) {
   char room[72];
   asm volatile("" : : "r"(room) : "memory");
   go(depth);
   asm volatile("nop" : : "r"(room) : "memory");
 }
 // The frame pointer as any other register, with something else in it every time.
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void with_data_in_it(int depth) {
+WITHOUT_FRAME_POINTER void with_data_in_it(int depth) {
   asm volatile("mov %0, %%rbp" : : "r"((*choose)()) : "rbp");
   go(depth);
   asm volatile("" : : : "memory", "rbp");
@@ -148,7 +150,7 @@ void go(int depth);
 // Those of kKinds that are called.
 thread_local unsigned first_kind, kinds;
 
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void go(int depth) {
+WITHOUT_FRAME_POINTER void go(int depth) {
   static constexpr void (*kKinds[])(int) = {plain,
                                             twin,
                                             without_frame_pointer,
@@ -239,7 +241,7 @@ using Inner = void (*)();
 
 // Two chains that differ in one frame only, and in one word of the stack: that of so many frames further in.
 template <int Inside>
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void inside() {
+WITHOUT_FRAME_POINTER void inside() {
   if constexpr (Inside == 0)
     look();
   else
@@ -247,12 +249,12 @@ template <int Inside>
   asm volatile("" : : : "memory");
 }
 template <int Inside>
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void around() {
+WITHOUT_FRAME_POINTER void around() {
   inside<Inside>();
   asm volatile("" : : : "memory");
 }
 template <int Inside>
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void twin_around() {
+WITHOUT_FRAME_POINTER void twin_around() {
   inside<Inside>();
   asm volatile("nop" : : : "memory");
 }
@@ -297,12 +299,11 @@ TEST(ChainMemoTest, GrowsWithTheChainsThatComeOften) {
   const auto memory = std::make_unique<Ours>(Walk{false, 256, ChainWalker::kMost});
   ours = memory.get();
   constexpr unsigned kChains = kEach * kEach * kEach;
-  for (int turn = 0; turn < 8; ++turn) {
-    ours->recalled = 0;
-    for (unsigned chain = 0; chain < kChains; ++chain) {
-      chosen = chain * 7 % kChains;
-      of_level<2, 0>(std::make_integer_sequence<unsigned, kEach>());
-    }
+  // One loop, for a compiler may unroll that of few turns, and its call then has as many return addresses.
+  for (unsigned call = 0; call < 8 * kChains; ++call) {
+    if (call % kChains == 0) ours->recalled = 0;
+    chosen = call * 7 % kChains;
+    of_level<2, 0>(std::make_integer_sequence<unsigned, kEach>());
   }
   EXPECT_EQ(ours->numbers.size(), kChains);
   EXPECT_GT(ours->recalled, kChains * 3 / 4);
@@ -428,18 +429,18 @@ struct Trap {
   }
   return !trap.armed || sp == trap.sp;
 }
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void look_in_trap() {
+WITHOUT_FRAME_POINTER void look_in_trap() {
   std::uintptr_t sp;
   asm volatile("mov %%rsp, %0" : "=r"(sp));
   if (in_place(sp)) look();
 }
 
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void saving_it() {
+WITHOUT_FRAME_POINTER void saving_it() {
   asm volatile("xor %%ebp, %%ebp" : : : "rbp");
   look_in_trap();
   asm volatile("" : : : "memory", "rbp");
 }
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void leaving_it_alone() {
+WITHOUT_FRAME_POINTER void leaving_it_alone() {
   look_in_trap();
   asm volatile("" : : : "memory");
 }
@@ -479,7 +480,7 @@ using Caller = void (*)(Inner);
 }
 
 template <std::size_t Bytes>
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void caller_with(Inner inner) {
+WITHOUT_FRAME_POINTER void caller_with(Inner inner) {
   char room[Bytes];
   put_back(room, Bytes);
   asm volatile("" : : "r"(room) : "memory");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A program at a fixed address that takes the address of malloc: its stub stands for malloc in the whole process. */
 #include <stdio.h>
 #include <stdlib.h>

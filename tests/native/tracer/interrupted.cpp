@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waits in one kind of system call, over and over, in its only thread; a child process ends each wait. No answer may
 // differ from what it would be alone: no EINTR, nothing early, nothing lost.
 #include <fcntl.h>

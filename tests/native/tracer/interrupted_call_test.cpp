@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of an interrupted system call, beside what the kernel makes of it.
 #include "tracer/injector/interrupted_call.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of the tracer that stand alone: the ring, the set of samples, sampling itself, live blocks, the call tree.
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A library that allocates, to be loaded and unloaded. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pairs of malloc and free at a chosen rate, 20 calls deep: the work between them is fixed, not the time.
 //
 //   rate PAIRS SPIN    SPIN: steps of a dependent computation between two pairs

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills every register that the processor has with known values, lets some time pass in which it touches none of them,
 // and compares: general registers, the red zone below the stack, x87, SSE, AVX, AVX-512 with its masks, AMX tiles.
 // Built without a red zone of its own.

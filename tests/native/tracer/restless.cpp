@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that are never still: they fork, exec and end, begin and end threads, allocate in all threads, take signals, or
 // live under seccomp; and they check whatever they do.
 #include <linux/audit.h>
@@ -142,8 +143,8 @@ void signals() {
   sigaction(SIGRTMIN, &action, nullptr);
   const pid_t child = child_that_signals();
   begin();
-  std::uint64_t value = 1, rounds = 0;
-  for (; last_signal == 0; ++rounds) {
+  std::uint64_t value = 1;
+  while (last_signal == 0) {
     value = 1;
     for (int i = 0; i < 100'000; ++i) value = value * 6364136223846793005u + 1442695040888963407u;
     right(value == 7853315990982803361u, "a sum", static_cast<long>(value));

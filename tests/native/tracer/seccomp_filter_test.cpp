@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interpreter of seccomp filters, beside the kernel's own.
 #include "tracer/injector/seccomp_filter.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs in one: each does one thing that a tracer may stumble over. subject MODE; exit code 0 and "done" when all
 // went well.
 #include <dlfcn.h>

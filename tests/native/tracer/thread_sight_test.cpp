@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which threads may be stopped, and in which order; and what /proc tells of one that waits.
 #include "tracer/injector/thread_sight.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that knows who owns its memory: thousands of call chains, recursion, inlined and template functions,
 // threads that free each other's blocks, exceptions. At every probe it names the instant to the tracer and writes what
 // each chain owns to a file: the truth that a profile is held against.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unwinder gives what the C++ run-time library's gives, wherever a program may stand when it allocates.
 #include "tracer/events/unwinder.hpp"
 
@@ -16,6 +17,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "frame_pointer.h"
 
 extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);  // of the C++ run-time library
 
@@ -53,7 +56,7 @@ std::vector<std::uintptr_t> theirs() {
   EXPECT_EQ(end, ChainEnd::kWhole);
 }
 
-[[gnu::noinline, gnu::optimize("omit-frame-pointer")]] void without_frame_pointer(int depth) {
+WITHOUT_FRAME_POINTER void without_frame_pointer(int depth) {
   char room[200];
   asm volatile("" : : "r"(room) : "memory");
   if (depth > 0)

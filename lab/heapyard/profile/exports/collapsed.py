@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collapsed stacks, one chain a line: `outermost;...;innermost bytes`. Read by flamegraph.pl, inferno, speedscope."""
 
 from __future__ import annotations

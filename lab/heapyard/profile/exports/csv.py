@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory over time as a table: live bytes, resident bytes, and a column for each of the call chains that ever owned most.
 
 The curves of BFM's report (Figure 14) are columns of it; studies/plots/profile.gp draws them.

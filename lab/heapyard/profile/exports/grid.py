@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile at instants spread over its run, for formats that are a series of pictures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """heaptrack's data file, version 3, for heaptrack_gui and heaptrack_print.
 
 heaptrack wants single allocations and frees. What each chain owns is written as blocks of powers of two that come and go,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Massif's output, for ms_print and massif-visualizer: the run as snapshots, some of them with their allocation tree."""
 
 from __future__ import annotations

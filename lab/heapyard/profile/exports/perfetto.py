@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counter tracks for ui.perfetto.dev and chrome://tracing: live bytes, resident bytes, and the chains that ever owned most."""
 
 from __future__ import annotations

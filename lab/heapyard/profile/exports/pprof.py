@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pprof's profile.proto, gzipped: objects and bytes allocated over the run, and in use at an instant.
 
 Written field by field in protobuf's wire format; field numbers are those of google/pprof's proto/profile.proto.

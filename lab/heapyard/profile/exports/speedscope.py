@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """speedscope's JSON: memory at the peak, at the end and at the chosen instant, and all that was ever allocated."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The profile's arrays, and what they say of an instant.
 const raw = JSON.parse(document.getElementById("profile").textContent);
 

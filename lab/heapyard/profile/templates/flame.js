@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flame graph of an instant, or of what changed between two: callers above, who allocated below.
 const ROW = 18, NARROWEST = 0.6;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is chosen, and who is told of it.
 const state = { instant: 0, other: null };
 

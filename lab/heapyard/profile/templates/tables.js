@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Call chains by what they own, what they grew by, what they allocated; threads; sizes.
 const ROWS = 25, MORE = 200;
 

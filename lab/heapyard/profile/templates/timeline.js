@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Live bytes over time, stacked by who allocated them.
 const BANDS = 12, LEFT = 62, BOTTOM = 22, TOP = 8;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page works without this script: it only makes figures answer, and adds search and copying.
 (() => {
   "use strict";

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The crate leaves mimalloc's own cmake folder out; this file and JoinPaths.cmake stand in for what CMakeLists.txt includes.
 # The version comes from mimalloc.h, as major and two digits each for minor and patch.
 file(STRINGS "${CMAKE_SOURCE_DIR}/include/mimalloc.h" line REGEX "#define MI_MALLOC_VERSION")

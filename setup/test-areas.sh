@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034,SC2154 # variables used or set by the file that sources this one
+# Which tests belong to an area of the project, and which are quick. Every test file lies in exactly one area.
+
+areas_known="heap lab tracer mutators"
+
+# Native tests that take longer than half a second, or minutes where other programs keep the processors busy.
+slow_native='^(heap\.(forks_beside|Schedules|RedBlackTree|BestFit)|tracer\.(Ring|ActivityTest|ChainNumbersTest|Apart)|kit\.SpscRing|mutators)\.|^shims\.hang$'
+
+# Test files of tests/lab that take longest: they launch many processes, or simulate.
+slow_python="acdc allocators allocators_install charged_memory check experiment_loop experiment_slices mutator_family
+  patterns profile_cli programs_answers programs_inputs realloc_growth stats_claims stats_contrasts stats_fixed_programs
+  stats_looks stats_monte_carlo trial trial_launcher trial_slices"
+
+# native_of AREA: a regular expression of ctest names.
+native_of() {
+  case $1 in
+    heap) echo '^heap\.' ;;
+    lab) echo '^shims\.' ;;
+    tracer) echo '^(tracer|injector)\.' ;;
+    mutators) echo '^(mutators|kit|acdc)\.' ;;
+  esac
+}
+
+# area_of FILE: the area of a file tests/*/test_*.py, by its name.
+area_of() {
+  name=${1##*/test_}
+  name=${name%.py}
+  case $name in
+    heap_* | own_heaps | other_processors) echo heap ;;
+    profile_*) echo tracer ;;
+    mutator*) echo mutators ;;
+    *) if [ -d "$HEAPYARD_ROOT/mutators/$name" ]; then echo mutators; else echo lab; fi ;;
+  esac
+}
+
+# is_slow FILE: is it one of $slow_python?
+is_slow() {
+  name=${1##*/test_}
+  for slow in $slow_python; do
+    if [ "$slow" = "${name%.py}" ]; then return 0; fi
+  done
+  return 1
+}
+
+# python_of FOLDER AREA...: the test files of these areas in a folder, on one line; the names hold no blanks. Where $quick
+# is set, without the slow ones.
+python_of() (
+  cd -- "$HEAPYARD_ROOT" || exit
+  folder=$1
+  shift
+  for file in "$folder"/test_*.py; do
+    if [ -n "$quick" ] && is_slow "$file"; then continue; fi
+    case " $* " in
+      *" $(area_of "$file") "*) printf '%s ' "$file" ;;
+    esac
+  done
+)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two programs that read Python for faults, as pyproject.toml sets them: ruff over the tree, mypy over the lab."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from heapyard.model import places
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = ROOT / "pyproject.toml"
+
+
+def told(tool: str, *arguments: object) -> tuple[int, str]:
+    """Exit code of the tool and all that it said."""
+    kept = places.state() / f"{tool}-cache"
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", tool, *map(str, arguments), f"--cache-dir={kept}"],
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def ruff(*paths: object) -> tuple[int, str]:
+    return told("ruff", "check", "--config", SETTINGS, "--output-format=concise", *paths)
+
+
+def mypy(*paths: object) -> tuple[int, str]:
+    return told("mypy", "--config-file", SETTINGS, "--no-pretty", *paths)
+
+
+def test_ruff_finds_nothing() -> None:
+    code, words = ruff(".")
+    assert code == 0, words
+
+
+def test_mypy_finds_nothing_in_the_lab() -> None:
+    code, words = mypy()
+    assert code == 0, words
+    assert "no issues found in" in words
+
+
+@pytest.mark.parametrize("source, rule", [
+    ("import os\n", "F401"),
+    ("def f(x=[]):\n    return x\n", "B006"),
+    ("x = 1  # noqa: F401\n", "RUF100"),
+])
+def test_ruff_sees(tmp_path: Path, source: str, rule: str) -> None:
+    faulty = tmp_path / "faulty.py"
+    faulty.write_text(source)
+    code, words = ruff(faulty)
+    assert code == 1 and rule in words
+
+
+@pytest.mark.parametrize("source, rule", [
+    ("from heapyard.model.units import format_bytes\nformat_bytes('many')\n", "arg-type"),
+    ("def f(x):\n    return x\n", "no-untyped-def"),
+    ("x: int = 1  # type: ignore\n", "unused-ignore"),
+])
+def test_mypy_sees(tmp_path: Path, source: str, rule: str) -> None:
+    faulty = tmp_path / "faulty.py"
+    faulty.write_text(source)
+    code, words = mypy(faulty)
+    assert code == 1 and f"[{rule}]" in words
