@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Levels of huge pages: which mode a program has, whose consent that takes, that the machine gets its own back; and what
 the answer says of it. The machine's file is a made-up one, but for the test of the real switch.
 """
@@ -103,7 +104,7 @@ def test_a_mode_that_somebody_took_away_is_no_trial(tmp_path: Path, machine: Pat
 def test_consent_and_permission_are_asked_beforehand(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     huge_pages.require(["default", "never", "madvise"], change_system=False)
     huge_pages.require(["always"], change_system=True)
-    with pytest.raises(UsageError, match="add --change-system as root.* or give the machine that mode"):
+    with pytest.raises(UsageError, match=r"add --change-system as root.* or give the machine that mode"):
         huge_pages.require(["never", "always"], change_system=False)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     huge_pages.require(["madvise"], change_system=True)

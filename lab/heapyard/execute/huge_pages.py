@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transparent huge pages as a treatment asks for them: the machine's mode, changed for the time of one trial if need be."""
 
 from __future__ import annotations

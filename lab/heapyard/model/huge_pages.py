@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transparent huge pages: the levels a treatment may have, and the kernel's modes in words."""
 
 from __future__ import annotations

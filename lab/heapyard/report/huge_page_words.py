@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which huge pages the programs of an experiment had, in one short phrase for the top of its answer."""
 
 from __future__ import annotations

@@ -340,8 +340,8 @@ TYPED_TEST(Composition, WhereSpansMayNotGrowBlocksArePackedTightAndStayWhatTheyA
                                                 : step % 3 == 1 ? Heap::allocate_zeroed(bytes)
                                                                 : Heap::allocate(bytes));
       ASSERT_NE(block, nullptr);
-      if (step % 3 == 0) ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0u);
-      if (step % 3 == 1) ASSERT_TRUE(block[0] == 0 && filled(block, bytes));
+      ASSERT_TRUE(step % 3 != 0 || reinterpret_cast<std::uintptr_t>(block) % alignment == 0);
+      ASSERT_TRUE(step % 3 != 1 || (block[0] == 0 && filled(block, bytes)));
       ASSERT_GE(Heap::usable(block), bytes);
       fill(block, bytes, static_cast<unsigned char>(step));
       blocks.emplace_back(block, bytes);
