@@ -124,15 +124,26 @@ names_a_path() {
   return 1
 }
 
-# The end-to-end tests measure and have the machine to themselves; those of the statistics only calculate.
+# The end-to-end tests measure and have the machine to themselves. Of the others a second processor takes those of the
+# statistics, which only calculate, and then those of check, which compare with what they find at the same time.
 run_all_python() {
   run_python e2e tests/e2e || rest=$?
-  log=$state/test-statistics.log
-  run_python statistics tests/lab -k test_stats >"$log" 2>&1 &
-  statistics=$!
-  trap 'kill "$statistics"; exit 130' INT TERM
-  run_python lab tests/lab -k "not test_stats" || rest=$?
-  wait "$statistics" || rest=$?
+  log=$state/test-beside.log
+  run_beside >"$log" 2>&1 &
+  beside=$!
+  trap 'kill "$beside"; exit 130' INT TERM
+  run_python lab tests/lab -k "not test_stats" --ignore=tests/lab/test_check.py || rest=$?
+  wait "$beside" || rest=$?
   trap - INT TERM
   cat -- "$log"
 }
+
+run_beside() (
+  beside=0
+  trap 'kill "$!"; exit 130' INT TERM
+  run_python statistics tests/lab -k test_stats &
+  wait "$!" || beside=$?
+  run_python check tests/lab/test_check.py &
+  wait "$!" || beside=$?
+  exit "$beside"
+)

@@ -101,6 +101,10 @@ SLOW = [f"process/fork-beside-{what}" for what in ("dlopen", "names", "zones", "
     "stress/thread-storm", "stress/realloc-storm"]
 
 
+# What a published design does not reach: docs/scalloc.md, Address space. Nothing else may fail, and these must.
+DESIGNED = {"scalloc": {"limits/container"}}
+
+
 @pytest.mark.parametrize("heap", HEAPS)
 def test_our_heaps_pass_every_case(heap: str) -> None:
     # Variants share their layers with the first ones: what they cannot change is not asked of each again.
@@ -111,7 +115,8 @@ def test_our_heaps_pass_every_case(heap: str) -> None:
     elif heap in WHOLLY:
         cases += [case(label) for label in SLOW]
     found = [run_case(c, library(heap), "quick") for c in cases]
-    assert not [f for f in found if f.verdict == "fail"]
+    skipped = {f.case.label for f in found if f.verdict == "skipped"}
+    assert {f.case.label: f.said for f in found if f.verdict == "fail"}.keys() == DESIGNED.get(heap, set()) - skipped
     signals = next(f for f in found if f.case.name == "signals")
     assert not signals.said  # their handlers may allocate, which nobody demands
 
@@ -209,10 +214,10 @@ def test_a_signal_before_the_first_case_or_after_the_last_one(number: signal.Sig
 
 
 def test_under_nohup_a_closed_terminal_ends_nothing() -> None:
-    words = [sys.executable, "-m", "heapyard", "check", "glibc", "--only", "errno-kept", "--only", "longest-call", "--quick"]
+    words = [sys.executable, "-m", "heapyard", "check", "glibc", "--only", "errno-kept", "--only", "after-a-peak", "--quick"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    running_case(process, "longest-call")
+    running_case(process, "after-a-peak")
     process.send_signal(signal.SIGHUP)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and "interrupted" not in out
