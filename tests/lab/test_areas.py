@@ -105,7 +105,7 @@ def test_every_native_test_is_in_one_area(run) -> None:
 def test_without_arguments_everything_runs(run) -> None:
     ran = run()
     assert "--tests-regex" not in ran.native and "--exclude-regex" not in ran.native
-    assert ran.files == {"tests/e2e", "tests/lab"} and len(ran.python) == 3
+    assert ran.files == {"tests/e2e", "tests/lab", "tests/lab/test_check.py"} and len(ran.python) == 4
     assert ran.code == 0 and "no test failed" in ran.said
 
 
