@@ -12,15 +12,16 @@
 #include <cstring>
 
 #include "heap/layers/backend/lone_mapping.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/sampled_blocks.hpp"
 #include "heap/os/no_memory.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
-// Process: the heap's (layers/process.hpp). Ranges: a RangeSource whose words before a block are {size, 0}. Samples:
+// Process: the heap's (layers/process.hpp). Ranges: the words before its blocks are {size, 0}. Samples:
 // SampledBlocks or NoSampledBlocks.
-template <class Process, class Ranges, class Pages, class Samples>
+template <class Process, RangeSource Ranges, class Pages, class Samples>
 class RangeBlocks {
   using Visit = typename Process::Visit;
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/os/sample_events.hpp"
 
@@ -24,9 +25,9 @@ struct NoSampledBlocks {
   static HeapUsage usage() { return {}; }
 };
 
-// Owner: a type of the composition's own, so that its samples are. Tree: a RangeSource, its words before a range {a
+// Owner: a type of the composition's own, so that its samples are. Tree: the words before its ranges are {a
 // multiple of 16, 0}.
-template <class Owner, class Tree>
+template <class Owner, RangeSource Tree>
 class SampledBlocks {
  public:
   static constexpr bool kSampled = true;

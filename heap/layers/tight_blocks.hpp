@@ -12,13 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
 
 namespace heapyard {
 
-// Steps: sizes of the small ones. Records: a SpanHeap of page records with kHeaps heaps. Ranges: a RangeSource whose
-// words before a range are {size, 0}.
-template <class Steps, class Records, class Ranges>
+// Steps: sizes of the small ones. Records: holds page records, in kHeaps heaps. Ranges: the words before its ranges are
+// {size, 0}.
+template <class Steps, SpanHeap Records, RangeSource Ranges>
 class TightBlocks {
  public:
   constexpr explicit TightBlocks(Ranges& ranges) : ranges_(ranges), records_(ranges) {}

@@ -7,11 +7,12 @@
 
 #include <cstddef>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/os/page_events.hpp"
 
 namespace heapyard {
 
-template <class Ranges>  // a RangeSource
+template <RangeSource Ranges>
 class ObservedRanges : public Ranges {
  public:
   void* allocate(std::size_t bytes) { return told(Ranges::allocate(bytes)); }

@@ -9,12 +9,13 @@
 #include <cstddef>
 
 #include "heap/layers/backend/lone_ranges.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 
 namespace heapyard {
 
-// Lone: LoneRanges, perhaps observed. Tree: a RangeSource whose words before a range are {even, 0}.
-template <class Lone, class Tree, class Pages>
+// Lone: LoneRanges, perhaps observed. Tree: the words before its ranges are {even, 0}.
+template <RangeSource Lone, RangeSource Tree, class Pages>
 class SpareRanges {
   using Mapping = LoneMapping<Pages>;
 

@@ -20,7 +20,7 @@
 
 namespace heapyard {
 
-template <class Spans, class Ranges, unsigned Depth, class Sampling = NotSampled>
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling = NotSampled>
 class ThreadCache : public NothingHeld {
   static_assert(Depth % 2 == 0 && Depth > 0 && Depth < 256);
 
@@ -165,7 +165,7 @@ class ThreadCache : public NothingHeld {
   FrontEnds<Thread> all_;
 };
 
-template <class Spans, class Ranges, unsigned Depth, class Sampling>
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling>
 constinit typename ThreadCache<Spans, Ranges, Depth, Sampling>::Thread
     ThreadCache<Spans, Ranges, Depth, Sampling>::Thread::nobody{};
 
