@@ -61,7 +61,7 @@ def command(
         _list(cases, json_)
         return 0
     if quick and instructions:
-        raise UsageError("--quick and --instructions ask for opposite things; give one of them")
+        raise UsageError("--quick asks for less work and --instructions for more; give one of them")
     if instructions and not only:
         cases = [case for case in cases if case.group == "latency"]
     if change_system:
@@ -126,7 +126,7 @@ def _allocators(libraries: Sequence[str], all_: bool) -> list[Allocator]:
         raise
     for allocator in allocators:
         if allocator.library is None:
-            raise UsageError(f"'{allocator.name}' is whatever a program is linked with; name a library to check")
+            raise UsageError(f"'{allocator.name}' means the malloc that a program is linked with; name a library to check")
         check([Treatment(allocator.name, allocator)], Settings())
     return allocators
 

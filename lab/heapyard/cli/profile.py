@@ -110,7 +110,7 @@ def command(
     if attach is None and seconds is not None:
         raise UsageError("--for says how long to stay attached", remedy="It goes with --attach PID.")
     if attach is not None and allocator is not None:
-        raise UsageError("a process that runs already has its allocator", remedy="Leave out --allocator.")
+        raise UsageError("--allocator cannot change the allocator of a running process", remedy="Leave out --allocator.")
     if limit < 1 << 16:
         raise UsageError("--limit must be at least 64K")
     if not 2 <= interval <= 1 << 40:
