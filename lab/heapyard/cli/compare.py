@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`heapyard compare`: race allocators on real programs, or on a command of the user's own."""
+"""`heapyard compare`: compare allocators on real programs, or on a command of the user's own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`heapyard resume`: go on with an interrupted experiment."""
+"""`heapyard resume`: continue an interrupted experiment."""
 
 from __future__ import annotations
 

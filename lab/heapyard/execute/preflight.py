@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is checked before the first trial: a hopeless request costs a second and one sentence, not an experiment."""
+"""What is checked before the first trial: a request that cannot work costs a second and one sentence, not an experiment."""
 
 from __future__ import annotations
 
