@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_documents import pages
 
-MOST_WORDS = 35
+MOST_WORDS = 30
 APART = re.compile(r"^(?: {4,}\S.*|\s*\|.*|#.*|!\[.*|<!--.*)$")  # code, tables, headings, pictures, marks
 ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ")
 
