@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of heaps whose front end can be sampled: for the tracer.
+// The hook through which the tracer listens to a heap whose front end can be sampled.
 #include "composition.hpp"
 #include "heap/os/sample_events.hpp"
 

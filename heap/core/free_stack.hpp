@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks put aside by threads that may not enter the heap; emptied a few at a time by one that may.
+// Blocks put aside by threads that may not enter the heap; a thread that may enter empties it a few at a time.
 //
-// Idea: pushes are lock-free onto a shared list; the one taker swaps the whole list out and works it off over
-// several calls, so nothing can be popped twice and no tag against ABA is needed. Cost: push O(1) apart from
-// retries; take O(1). Threads: any; signal handlers: push only.
+// Idea: pushes are lock-free onto a shared list. The one taker swaps the whole list out and works through it over
+// several calls. So nothing can be popped twice, and no tag against ABA is needed. Cost: push O(1) apart from retries;
+// take O(1). Threads: any; signal handlers: push only.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A red-black tree whose nodes lie in memory the caller owns, with a sentinel that is only written.
 //
-// Idea: Cormen, Leiserson, Rivest with the change of the BFM paper (section 2.2.3): what the fix-up after a removal
-// must know of the terminal node is kept in local variables, so links are set without asking whether a node is the
+// Idea: Cormen, Leiserson, Rivest with the change of the BFM paper (section 2.2.3). The fix-up after a removal keeps
+// what it must know of the terminal node in local variables. So it sets links without asking whether a node is the
 // sentinel, and nothing written there is ever read. Trees that share a sentinel may be changed in any interleaving.
 // Cost: insert and erase O(log n) with at most 2 and 3 rotations; replace O(1). Threads: the owner's lock.
 //

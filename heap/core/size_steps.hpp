@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block sizes as data: which one serves a request, by one look into a table of bytes.
+// Block sizes as data: one look into a table of bytes finds the size that serves a request.
 //
-// Idea: BFM's first table (paper, section 2.1), indexed by the request in words. Cost: O(1), one load. The sizes
-// are a template argument, so tables that waste less and tables that reuse more can be raced as variants.
+// Idea: BFM's first table (paper, section 2.1), indexed by the request in words. Cost: O(1), one load. The sizes are a
+// template argument, so tables that waste less and tables that reuse more can be compared as variants.
 #pragma once
 
 #include <array>

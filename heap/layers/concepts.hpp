@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layer may ask of the layer below it: docs/layers.md tells why.
+// What a layer may ask of the layer below it. docs/layers.md gives the reasons.
 #pragma once
 
 #include <concepts>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is inside the heap; and how a fork closes it, so that the child finds nobody in the middle of anything.
+// Which threads are inside the heap, and how a fork closes it, so that the child finds no operation half done.
 //
-// Idea: a thread that forks must find every lock free and every structure whole, but may not make another thread wait:
-// that one may hold a lock of the C library, say that of its open files, for which the fork waits next. So the gate is
-// closed first; whoever comes then is refused, and does without the heap. Then the forking thread waits until all that
-// are inside have left. They wait for nothing but locks of the heap, which others inside hold, so they do leave. No
-// lock is held across the fork. A thread is inside while its place says so: it writes that and then looks whether the
-// gate is closed, as a fork closes it and then looks at the places. Forks may overlap: the gate counts them. Cost:
-// enter and leave O(1), two stores and two loads, no atomic instruction; without a place two atomic additions. close
-// O(places), which are as many as there ever were threads at once. Atomics: core/concurrency.hpp.
+// Idea: a thread that forks must find every lock free and every structure whole. But it may not make another thread
+// wait: that thread may hold a lock of the C library, say of its open files, for which the fork waits next. So a fork
+// first closes the gate. From then on the gate refuses threads, and they do without the heap. Then the forking thread
+// waits until all threads inside have left. These wait only for locks of the heap, which others inside hold, so they do
+// leave. No lock is held across the fork.
+// A thread is inside while its place says so. It writes its place and then reads the gate; a fork closes the gate and
+// then reads the places. Forks may overlap, so the gate counts them.
+// Cost: enter and leave O(1), two stores and two loads, no atomic instruction; without a place two atomic additions.
+// close O(places), as many as the most threads there ever were at once. Atomics: core/concurrency.hpp.
 #pragma once
 
 #include <cstddef>

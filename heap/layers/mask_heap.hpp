@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heap whose blocks find their span by masking their address; the storey below a composition.
 //
-// Idea: what lies in one reservation is in a span of it, whose header says what it holds (scalloc, OOPSLA 2015,
-// section 3; elfmalloc's slabs); what does not is a range of its own, or packed tight where no span could be had. This
-// file joins map, front end, pool, window, tight blocks and the source of large ranges. Cost: that of the front end up
-// to the largest class; of that source beyond. When memory is out, the address space of what is free goes back, O(free
-// spans + N log N of N free ranges), and another try is made. Errors: null with errno ENOMEM, or false. A front end
-// that is sampled: see layers/frontend/sampling.hpp.
+// Idea: an address in the reservation lies in a span, whose header says what the span holds (scalloc, OOPSLA 2015,
+// section 3; elfmalloc's slabs). A block outside of it is a range of its own, or packed tight where no span could be
+// had. This file joins map, front end, pool, window, tight blocks and the source of large ranges.
+// Cost: up to the largest class that of the front end; beyond it that of the source of ranges. When memory is out, free
+// spans and ranges give their address space back, O(free spans + N log N of N free ranges), and the heap tries again.
+// Errors: null with errno ENOMEM, or false. Sampled front ends: layers/frontend/sampling.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heap whose blocks carry, in the word before them, what they are; the storey below a composition.
 //
-// Idea: BFM (paper, sections 2.1 and 2.2). The word is a page record's address for a small block, zero for a range
-// or a mapping of its own. This file joins front end, spans and ranges.
-// Cost: that of the front end for small blocks; of the ranges for others. Errors: null with errno ENOMEM,
-// or false, when memory is out. A front end that is sampled: see layers/frontend/sampling.hpp.
+// Idea: BFM (paper, sections 2.1 and 2.2). The word is the address of a page record for a small block, and zero for a
+// range or a mapping of its own. This file joins front end, spans and ranges.
+// Cost: that of the front end for small blocks; of the ranges for others. Errors: null with errno ENOMEM, or false,
+// when memory is out. Sampled front ends: layers/frontend/sampling.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a heap owns once per process: who is inside, the exit hook, the fork handlers, and the blocks put aside.
+// What a heap owns once per process: the gate, the exit hook, the fork handlers, and the blocks put aside.
 //
-// Idea: a thread registers on its first visit; the process when the library is loaded or on that of its first thread,
-// before main and before any other library registers for a fork, so that their prepare handlers run before ours. (A
-// fork that had begun by then would not know of us: only a thread of a program that loads us late can do that.) A fork
-// closes the gate (layers/gate.hpp) from prepare to parent. Who is refused meanwhile, and who is inside already, gets
-// lone mappings; what it frees is put aside and freed by the next ordinary slow path. A thread that ends meanwhile
-// leaves its front end behind, for the thread that forks. Cost: enter and leave O(1); a first visit a few system calls.
-// What threads that a child has not were holding goes back in the child, where the front end can find it.
+// Idea: a thread registers on its first visit. The process registers when the library is loaded, or on the first visit
+// of its first thread. That is before main, and before any other library registers for a fork, so the prepare handlers
+// of others run before ours. (A fork that had begun by then would not know of us. Only a thread of a program that loads
+// us late can cause that.)
+// A fork closes the gate (layers/gate.hpp) from prepare to parent. Threads that are refused meanwhile, and threads that
+// are inside already, get lone mappings. Blocks that they free are put aside, and the next ordinary slow path frees
+// them. A thread that ends meanwhile leaves its front end to the forking thread. The child gives back what threads held
+// that it does not have, where the front end can find it.
+// Cost: enter and leave O(1); a first visit a few system calls.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that are ranges of their own: what a heap does with requests that no size class serves.
 //
-// Idea: a thread that may enter the heap gets a range of the source below; one that is inside already gets a mapping
-// of its own, which the word before the block tells apart (layers/backend/lone_mapping.hpp). In a heap that is sampled
-// it also tells of all these blocks, and blocks of a class that are samples come here. Cost: that of the
-// source. Errors: null with errno ENOMEM, or false.
+// Idea: a thread that may enter the heap gets a range of the source below. A thread that is inside already gets a
+// mapping of its own; the word before the block tells the two apart (layers/backend/lone_mapping.hpp). In a sampled
+// heap this layer also reports all these blocks to the listener, and samples of a size class come here. Cost: that of
+// the source. Errors: null with errno ENOMEM, or false.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,16 @@
 #include <cstring>
 
 #include "heap/layers/backend/lone_mapping.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/sampled_blocks.hpp"
 #include "heap/os/no_memory.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
-// Process: the heap's (layers/process.hpp). Ranges: a RangeSource whose words before a block are {size, 0}. Samples:
+// Process: the heap's (layers/process.hpp). Ranges: the words before its blocks are {size, 0}. Samples:
 // SampledBlocks or NoSampledBlocks.
-template <class Process, class Ranges, class Pages, class Samples>
+template <class Process, RangeSource Ranges, class Pages, class Samples>
 class RangeBlocks {
   using Visit = typename Process::Visit;
 

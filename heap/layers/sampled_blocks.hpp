@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of a size class that are samples: kept where every free comes the slow way.
+// Blocks of a size class that are samples, kept where every free takes the slow path.
 //
-// Idea: a free has no time to ask whether its block is a sample. So a sample does not lie in its class's spans but in
-// a tree of its own, where it looks like any range: its free leaves the fast path by itself (tcmalloc gives a sample a
-// span for the same reason). The word before it tells, by bit 1, that it is a sample, and what it stands for; a zero
-// word follows, as before every range. For its owner it is as large as any block of its class. Cost: O(log N) of N
-// samples. Threads: as the tree. Errors: null.
+// Idea: the fast path of free must not ask whether its block is a sample. So a sample does not lie in its class's spans
+// but in a tree of its own, where it looks like any range. Its free then leaves the fast path by itself (tcmalloc gives
+// a sample a span for the same reason). Bit 1 of the word before it says that it is a sample, and the rest of the word
+// what it stands for. A zero word follows, as before every range. To the program a sample is as large as any block of
+// its class.
+// Cost: O(log N) of N samples. Threads: as the tree. Errors: null.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/os/sample_events.hpp"
 
@@ -24,9 +26,9 @@ struct NoSampledBlocks {
   static HeapUsage usage() { return {}; }
 };
 
-// Owner: a type of the composition's own, so that its samples are. Tree: a RangeSource, its words before a range {a
+// Owner: a type of the composition's own, so that its samples are. Tree: the words before its ranges are {a
 // multiple of 16, 0}.
-template <class Owner, class Tree>
+template <class Owner, RangeSource Tree>
 class SampledBlocks {
  public:
   static constexpr bool kSampled = true;

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of size classes without a span of their own: where address space is short, or threads are very many.
 //
-// Idea: a span for each class and thread pays where memory is plenty. Where it is not, what no span can be had for is
-// packed as BFM packs it: small blocks in page records, whose prefix tells (spans/page_record.hpp), others as ranges
-// of a best fit tree, whose prefix is zero as that of all ranges here. So a free leaves the fast path by itself. Cost:
-// a lock, O(1) per small block, O(log N) for others. Threads: any; which of the record heaps one asks is drawn from
-// where its errno lies. Lock order: as MultiHeap's. Errors: null.
+// Idea: a span for each class and thread is worth its memory only where memory is plenty. Elsewhere blocks are packed
+// as BFM packs them: small ones in page records, whose prefix tells (spans/page_record.hpp), others as ranges of a
+// best-fit tree, whose prefix is zero like that of all ranges here. So their free leaves the fast path by itself.
+// Cost: a lock, O(1) per small block, O(log N) for others. Threads: any; the address of a thread's errno selects one of
+// the record heaps. Lock order: as MultiHeap's. Errors: null.
 #pragma once
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
 
 namespace heapyard {
 
-// Steps: sizes of the small ones. Records: a SpanHeap of page records with kHeaps heaps. Ranges: a RangeSource whose
-// words before a range are {size, 0}.
-template <class Steps, class Records, class Ranges>
+// Steps: sizes of the small ones. Records: holds page records, in kHeaps heaps. Ranges: the words before its ranges are
+// {size, 0}.
+template <class Steps, SpanHeap Records, RangeSource Ranges>
 class TightBlocks {
  public:
   constexpr explicit TightBlocks(Ranges& ranges) : ranges_(ranges), records_(ranges) {}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the address space there is much room, and how much of it the process may have.
+// Where the address space has much room, and how much of it the process may have.
 //
-// Idea: the system places mappings near one that it just placed, the program's own text, heap and stack lie where the
-// start of the process says. The middle of the widest gap between these stays free, so a heap can grow there piece by
-// piece, in order, without reserving it. Cost: a few system calls. Allocates nothing.
+// Idea: the system places a mapping near the one before it. The start of the process says where the program's text,
+// heap and stack lie. The middle of the widest gap between these stays free, so a heap can grow there piece by piece,
+// in order, without reserving it. Cost: a few system calls. Allocates nothing.
 #pragma once
 
 #include <fcntl.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory fence whose cost falls on the side that seldom comes by.
+// A memory fence whose cost falls on the rare side.
 //
-// Idea: two sides each write a word and then read the other's; a fence between the two keeps both from missing the
-// other. The frequent side only holds the compiler back; the rare side has the kernel run a fence on every processor
-// where a thread of this process is (membarrier(2), Linux 4.14). Where the kernel has no such call both pay for their
-// own. Cost: light O(1), no instruction after begin(); heavy one system call, none while the process has one thread.
+// Idea: two sides each write a word and then read the other's. A fence between the two steps keeps both from missing
+// the other. The frequent side only holds the compiler back. The rare side has the kernel run a fence on every
+// processor where a thread of this process is (membarrier(2), Linux 4.14). Where the kernel has no such call, both
+// sides pay for their own fence. Cost: light O(1), no instruction after begin(); heavy one system call, none while the
+// process has one thread.
 #pragma once
 
 #include <linux/membarrier.h>

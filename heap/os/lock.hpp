@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lock of four bytes that spins briefly and then sleeps in the kernel.
 //
-// Idea: three states as in Drepper, "Futexes Are Tricky" (2011), section 5: free, held, held with sleepers. While
-// the process has one thread no atomic instruction is spent. Cost: lock and unlock O(1) uncontended; the spin is
-// bounded, then one system call per sleep. Fork: no thread is inside the heap then (layers/gate.hpp), so it is free.
-// Not recursive; whoever may meet its own lock does not come here (layers/frontend/entry.hpp).
+// Idea: three states as in Drepper, "Futexes Are Tricky" (2011), section 5: free, held, held with sleepers. While the
+// process has one thread it uses no atomic instruction. Cost: lock and unlock O(1) uncontended; the spin is bounded,
+// then one system call per sleep. Fork: no thread is inside the heap then (layers/gate.hpp), so the lock is free. The
+// lock is not recursive; a thread that might meet its own lock is kept away from it (layers/frontend/entry.hpp).
 #pragma once
 
 #include <sys/single_threaded.h>

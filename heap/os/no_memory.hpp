@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a heap says that memory is out: null, with errno ENOMEM. At the end of slow paths, so that fast ones end with
+// How a heap reports that memory is out: null, with errno ENOMEM. Slow paths end with it, so that fast paths end with
 // their last instruction.
 #pragma once
 

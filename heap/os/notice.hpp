@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sentence on standard error, for those who ask with HEAPYARD_VERBOSE=1.
+// One sentence on standard error, if HEAPYARD_VERBOSE=1 asks for it.
 //
 // Cost: a search of the environment; a system call if asked. Allocates nothing; for use before main.
 #pragma once

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever wants to know when a heap takes a page record, a span or a large block, and gives it back: BFM's tracer did.
+// Where a heap reports that it takes a page record, a span or a large block, or gives it back. BFM's tracer listened to
+// such events.
 //
-// Idea: events where memory changes hands between layers, seldom enough that a test of a pointer there costs nothing
-// that counts, and the fast path carries nothing (report of BFM, section 4.1). Cost: a load where nobody listens.
+// Idea: memory changes hands between layers so seldom that a test of a pointer there costs nothing that counts. The
+// fast path carries nothing (report of BFM, section 4.1). Cost: a load where nobody listens.
 #pragma once
 
 #include <atomic>

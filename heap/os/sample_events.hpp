@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever wants a sample of what a heap hands out: the tracer.
+// Where a heap asks a listener, the tracer, which of its blocks are samples.
 //
-// Idea: blocks of one size class are all counted with the class's size, so that the distance to the next sample is a
-// number of blocks. So many go by, and the next one is the sample. Drawn so, each block of the class is a sample with
-// the same probability, whatever was asked of it (tracer/session/poisson.hpp). Heaps for that have `kSampled` front
-// ends, which count: layers/frontend/sampling.hpp. Cost: a load in slow paths where nobody listens.
+// Idea: all blocks of a size class count with the class's size, so the distance to the next sample is a number of
+// blocks. That many blocks pass, and the next one is the sample. Drawn like this, each block of the class is a sample
+// with the same probability, whatever size was asked for (tracer/session/poisson.hpp). Heaps that count have `kSampled`
+// front ends: layers/frontend/sampling.hpp. Cost: a load in slow paths where nobody listens.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads, forks and processors there are.
+// Threads, forks and processors of this process.
 //
-// Idea: one key of pthreads calls us when a thread ends, whatever started it; it may be armed again afterwards. Cost:
-// O(1). Errors: a process without free keys runs on, and what its threads had cached is lost when they end.
+// Idea: a pthreads key calls us when a thread ends, whatever started it; it may be armed again afterwards. Cost: O(1).
+// Errors: a process without free keys continues, and loses what its threads had cached when they end.
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that all mutators share, so that one command line fits the family.
+// The options that all mutators but acdc share, so that one command line fits the family.
 #pragma once
 
 #include <array>

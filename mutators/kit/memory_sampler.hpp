@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory over the measured phase alone: peak, average over time, and the series, without the mutator's bookkeeping.
 //
-// Idea: a timer signal looks at /proc/self/statm every few milliseconds. No helper thread: it would take from the heap
-// under test what some heaps give to programs of one thread only (glibc's malloc leaves its lock-free paths for good
-// when a second thread starts), and it would compete for a processor. The peak is exact whenever the process's own
-// high-water mark rises within the phase, else the largest sample. Idle time before and after is not averaged in, as
-// it is in the published larson runs.
+// Idea: a timer signal reads /proc/self/statm every few milliseconds. There is no helper thread. Some heaps have faster
+// paths for programs of one thread only (glibc's malloc leaves its lock-free paths for good when a second thread
+// starts), and a helper would also compete for a processor. The peak is exact whenever the process's own high-water
+// mark rises within the phase; otherwise it is the largest sample. Idle time before and after is not averaged in; the
+// published larson runs do average it in.
 // Cost: 1 to 2 us per look, as a rule in the main thread; O(workers) when live bytes are tracked. Uses SIGALRM; one at
 // a time.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of a mutator: its threads, its phases, its clocks, and what the family measures of every workload.
+// One run of a mutator: its threads, its phases, its clocks, and what every mutator but acdc measures.
 //
 // A workload is any class with three templates over Operations<Observer>, called by each worker:
 //   before(worker, operations)    sets up; on the heap but not measured
@@ -7,7 +7,7 @@
 //   after(worker, operations)     gives back what is left; not measured
 // Threads, stacks and tables exist before the measured phase; a barrier lets all workers go at once. The wall time is
 // from the first worker's start to the last one's end. Worker 0 is the main thread, so that a run with one worker is a
-// program with one thread. Threads are pinned to nothing.
+// program with one thread. Threads are not pinned.
 #pragma once
 
 #include <pthread.h>

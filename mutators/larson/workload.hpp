@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server: each thread replaces random objects of its slice, then hands the slice to a successor and ends.
 //
-// After larson (Larson and Krishnan, "Memory allocation for long-running server applications", ISMM 1998; specification
-// 3.2). One thread fills all slots, permutes them and replaces at random; then every slice has a chain of threads: each
-// makes `rounds` x `chunks` replacements and is followed by a new thread, so that objects are freed by other threads
-// than made them, and thread after thread ends while its objects live on. The next thread starts when the one before
-// has been joined: the original leaves a stack behind for each. Work is a number of generations; time only on request.
+// After larson (Larson and Krishnan, "Memory allocation for long-running server applications", ISMM 1998). One thread
+// fills all slots, permutes them and replaces at random. Then every slice has a chain of threads. Each thread makes
+// `rounds` x `chunks` replacements and is followed by a new thread. So objects are freed by threads that did not make
+// them, and thread after thread ends while its objects live on. The next thread starts when the one before has been
+// joined; the original leaves a stack behind for each. Work is a number of generations, or a time on request.
 // Cost O(generations x rounds x chunks) calls a thread. Bookkeeping: 8 bytes per slot.
 #pragma once
 

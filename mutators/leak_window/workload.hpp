@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A window of short-lived objects that slides on while a few of them stay: what makes heaps grow without a leak.
 //
-// The newest `window` bytes are held, whatever their number; of every hundred objects a few are survivors, which live
-// until `keep` bytes came after them. Sizes drift: each epoch has an octave of its own, so that the holes between the
-// survivors of one epoch are too small, or of the wrong class, for the next. What the workload holds stays the same;
-// what the process holds more is fragmentation, which Robson ("Bounds for some functions concerning dynamic storage
-// allocation", JACM 1974) bounds by a factor of the logarithm of the largest size over the smallest.
+// The workload holds the newest `window` bytes, whatever their number. Of every hundred objects a few are survivors,
+// which live until `keep` bytes came after them. Sizes drift: each epoch has an octave of its own, so the holes between
+// the survivors of one epoch are too small, or of the wrong class, for the next. What the workload holds stays the
+// same. What the process holds beyond it is fragmentation. Robson ("Bounds for some functions concerning dynamic
+// storage allocation", JACM 1974) bounds it by a factor of the logarithm of the largest size over the smallest.
 // Cost O(epochs x turns x window / size) calls a thread. Bookkeeping: 16 bytes per object held at most.
 #pragma once
 

@@ -2,7 +2,7 @@
 // Objects of one size: taken and given back at once, in long rows, or handed down a chain of threads.
 //
 // After malloc-test of Lever and Boreham, "malloc() performance in a multithreaded Linux environment" (USENIX 2000
-// annual technical conference). Every thread works for itself; with the threads grows the work.
+// annual technical conference). Every thread works for itself, so the work grows with the threads.
 //   pairs  a release right after each allocation: the fast path of an allocator and nothing else
 //   rows   all objects of a thread are allocated, then released in order: the form that Hoard's copy has
 //   chain  the simplified larson: the first thread allocates the slots of all; each thread replaces as many random

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One allocation pattern, played from start to end: allocate all, release half, fill the holes, release all.
 //
-// After the BFM report (pattern.hpp). Each thread plays the whole pattern with its share of the footprint. Every
-// block is filled when it is made. Sizes and orders are worked out beforehand, so all allocators get the same ones
-// and none of it is timed. A size of 0 words, which figure 4 brings about, asks for one byte: what malloc(0) gives
-// is nobody's promise. Cost: O(blocks) calls a round. Bookkeeping: 24 bytes per block.
+// After the BFM report (pattern.hpp). Each thread plays the whole pattern with its share of the footprint. Every block
+// is filled when it is made. Sizes and orders are computed beforehand, so all allocators get the same ones and none of
+// it is timed. Figure 4 yields sizes of 0 words; these ask for one byte, because no standard says what malloc(0) gives.
+// Cost: O(blocks) calls a round. Bookkeeping: 24 bytes per block.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that replace objects of random sizes in slots of their own and send whole batches to each other.
 //
-// After rpmalloc-benchmark (Jansson; specification 3.10). Per loop a thread takes the batches others sent it, releases
-// up to 0.8 x operations of its slots, then the batches, fills up to `operations` slots (releasing what is there), and
+// After rpmalloc-benchmark (Jansson). In each loop a thread takes the batches that others sent to it. It releases up to
+// 0.8 x operations of its slots, then the batches, fills up to `operations` slots (releasing what is there), and
 // every `cross_rate`-th loop sends a batch of as many objects to the next of the other threads. Shares of operations
 // are uniform in 30..99 percent; slots are visited in strides of small primes. After each round everything is freed.
 // At most `in_flight` batches wait for one thread, else memory would measure how the scheduler treats senders and

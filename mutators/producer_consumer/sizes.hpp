@@ -5,7 +5,7 @@
 //   even    e_i
 //   linear  low + (e_{i+2} - low) |w_i + w_{i+1} - 1|
 //   exp     low + (e_{i+2} - low) w_i w_{i+1}
-// (specification 3.10). The original's table is fixed; this one comes from the seed. O(1) per size.
+// The original's table is fixed; this one comes from the seed. O(1) per size.
 #pragma once
 
 #include <cmath>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many sizes, mixed lifetimes, mixed order of release: what sh6bench and sh8bench do, told from a description alone.
+// Many sizes, mixed lifetimes, mixed order of release: like sh6bench and sh8bench, as far as their behaviour is
+// described.
 //
 // Each worker fills a buffer of slots with objects of a fixed cycle of sizes; a fifth of them survives each turn of the
 // buffer (slot_buffer.hpp). Variant sh8 adds a thread that allocates small objects for the workers to release: a stream
-// of remote frees. Specification 3.6; the originals are proprietary and were not looked at.
+// of remote frees. The originals are proprietary and were not looked at.
 // Cost O(sweeps x objects of a sweep) calls. Bookkeeping: 8 bytes per slot.
 #pragma once
 

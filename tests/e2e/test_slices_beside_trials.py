@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slices beside whole trials, hyperfine and duets (two at once on two processors): machine minutes to an interval of +-1 %.
 
-On request, since it measures this machine for minutes; the table of docs/method.md:
+On request, since it measures this machine for minutes:
 
     pytest --on-request -s tests/e2e/test_slices_beside_trials.py
 """

@@ -120,7 +120,7 @@ class Told:
             self.texts.add(answer["text"])
 
     def row(self, name: str, answers: int) -> str:
-        """A line of the table in docs/attaching.md."""
+        """A line of the table in docs/measured/attaching.md."""
         times = f"{median(self.stops):.1f} | {max(self.stops):.1f}" if self.stops else "- | -"
         others = ", ".join(f"{count} {ending}" for ending, count in self.endings.items() if ending != "called") or "none"
         return f"| {name} | {self.endings.get('called', 0)} | {others} | {times} | {self.looks} | {answers:,} |"

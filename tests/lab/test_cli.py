@@ -128,7 +128,7 @@ def test_an_unknown_verb_gets_a_suggestion(heapyard) -> None:
         (["compare", "--thp", "maybe", "--", "true"], "'maybe' is not a level of thp"),
         (["compare", "--tracer", "off,some", "--", "true"], "'some' is not a level of tracer"),
         (["compare", "--tracer", "pages", "--allocators", "glibc,jemalloc", "--", "true"],
-         "level 'pages' of tracer needs a heap that tells of its pages, which glibc does not"),
+         "level 'pages' of tracer needs a heap that reports its pages; glibc does not"),
         (["compare", "--env", "novalue", "--", "true"], "write NAME=VALUE"),
         (["compare", "--stdin", "x"], "--stdin is for your own command"),
         (["compare", "--expect-exit", "0"], "--expect-exit is for your own command"),

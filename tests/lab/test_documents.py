@@ -18,13 +18,24 @@ PATH = re.compile(rf"`((?:{'|'.join(ROOMS)})/[\w./-]*)`")
 
 
 def pages() -> list[Path]:
-    return [*sorted(DOCS.glob("*.md")), *(ROOT / name for name in KIT)]
+    return [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in KIT)]
 
 
 def broken_links(page: Path, text: str) -> list[str]:
-    """Links of a page to files that are not there; addresses of the web are not followed."""
-    targets = (target.partition("#")[0] for target in LINK.findall(text) if not re.match(r"[a-z]+:", target))
-    return [target for target in targets if target and not (page.parent / target).exists()]
+    """Links of a page to files or headings that are not there; addresses of the web are not followed."""
+    return [target for target in LINK.findall(text) if not re.match(r"[a-z]+:", target) and not leads_somewhere(page, target)]
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    name, _, anchor = target.partition("#")
+    file = page.parent / name if name else page
+    return file.exists() and (not anchor or anchor in anchors(file.read_text()))
+
+
+def anchors(text: str) -> set[str]:
+    """Those of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def absent(text: str) -> list[str]:
@@ -34,8 +45,8 @@ def absent(text: str) -> list[str]:
 
 
 def test_the_index_lists_every_page_once() -> None:
-    listed = [target for target in LINK.findall((DOCS / "README.md").read_text()) if "/" not in target]
-    assert sorted(listed) == sorted(page.name for page in DOCS.glob("*.md") if page.name != "README.md")
+    listed = [target for target in LINK.findall((DOCS / "README.md").read_text()) if not target.startswith("..")]
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if page != DOCS / "README.md")
 
 
 def test_links_lead_somewhere() -> None:
@@ -69,7 +80,8 @@ def test_the_glossary_explains_each_word_once_and_all_it_refers_to() -> None:
 
 def test_the_law_sees_what_is_not_there() -> None:
     page = DOCS / "README.md"
-    assert broken_links(page, "[a](nothing.md) [b](guide.md#x) [c](https://example.net/x)") == ["nothing.md"]
+    text = "[a](nothing.md) [b](guide.md#x) [c](https://example.net/x) [d](guide.md#study-files)"
+    assert broken_links(page, text) == ["nothing.md", "guide.md#x"]
     assert absent("    cat >heap/made.hpp\n`heap/made.hpp`, `heap/nothing.hpp` and `heap/os/pages.hpp`") == ["heap/nothing.hpp"]
 
 

@@ -181,7 +181,7 @@ def test_tests_that_documents_name_exist() -> None:
     """A table of what is shown by which test is worth what its names are worth."""
     there = "\n".join(path.read_text() for path in tracked() if path.suffix == ".py" and "tests" in path.parts)
     named = {
-        name for path in (ROOT / "docs").glob("*.md") for name in re.findall(r"`(test_\w+)`", path.read_text())
+        name for path in (ROOT / "docs").rglob("*.md") for name in re.findall(r"`(test_\w+)`", path.read_text())
     }
     assert len(named) > 10 and {name for name in named if f"def {name}(" not in there} == set()
 

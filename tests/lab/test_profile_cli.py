@@ -88,7 +88,7 @@ def test_parts(folder: Path, words: tuple[str, ...], part: str):
     (("--", "no-such-program"), "there is no program 'no-such-program'"),
     (("--interval", "x", "--", "true"), "'x' is not a size"),
     (("--limit", "1K", "--", "true"), "--limit must be at least 64K"),
-    (("--mode", "pages", "--", "true"), "needs a heap that tells of its pages"),
+    (("--mode", "pages", "--", "true"), "needs a heap that reports its pages"),
     (("--allocator", "no-such", "--", "true"), "no-such"),
     (("show", "nothing-like-it"), "no profile is named"),
     (("show", "kept.hytrace", "--at", "1h"), "the trace ends after"),

@@ -51,7 +51,7 @@ def test_intervals_over_fixed_programs_hold_their_mean(noise, blocks) -> None:
 @pytest.mark.parametrize("noise", [normal, log_normal, drifting, bimodal, unequal, spiky])
 @pytest.mark.parametrize(("programs", "blocks", "labels"), [(8, 3, 7), (8, 10, 7), (5, 4, 12), (16, 6, 5)])
 def test_intervals_and_family_in_many_designs(noise, programs, blocks, labels, capsys) -> None:
-    """Prints the rows of the table in docs/method.md."""
+    """Prints the rows of the table in docs/measured/method.md."""
     rng, runs = np.random.default_rng(32), 1500
     held, called = [], []
     for _ in range(runs):

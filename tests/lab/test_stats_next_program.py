@@ -117,7 +117,7 @@ def test_half_spreads_are_narrower_than_what_else_covers() -> None:
 
 @pytest.mark.on_request
 def test_the_table_of_what_was_tried(capsys: pytest.CaptureFixture[str]) -> None:
-    """Prints the table of docs/method.md: least and largest coverage over the family, and width beside Student's t."""
+    """Prints the table of docs/measured/method.md: least and largest coverage over the family, and width beside Student's t."""
     with capsys.disabled():
         print(f"\n| interval | {' | '.join(f'{p} programs' for p in SIZES)} |\n|---|{'---|' * len(SIZES)}")
         for name, limits in TRIED.items():

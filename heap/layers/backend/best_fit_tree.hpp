@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges of any size by best fit, coalesced at once, in O(log N) for each single operation.
 //
-// Idea: the tree component of BFM (paper, section 2.2). Each free block stands in two red-black trees, one by
-// address, one by size, whose nodes lie in the block itself; blocks of one size form a list behind the one in the
-// tree. Joining a freed block with its neighbours seldom moves a node: the order by address stays. Declared here,
-// for the paper is silent: blocks grow by the steps of a policy (growth.hpp); a split hands out the upper part, so
-// the rest keeps its place in the tree by address. Prefix of a block in use: its size, then a zero word, by which a
-// pointer shows that it is not a bucket's block. Cost: allocate, free, resize O(log N) of N free blocks, and one
-// system call when growing; trim O(N) calls. Threads: one lock.
+// Idea: the tree component of BFM (paper, section 2.2). Each free block is in two red-black trees, one by address, one
+// by size, whose nodes lie in the block itself. Blocks of one size form a list behind the one in the tree. Joining a
+// freed block with its neighbours seldom moves a node, because the order by address stays. The paper leaves two points
+// open. Here the heap grows by the steps of a policy (growth.hpp), and a split hands out the upper part, so the rest
+// keeps its place in the tree by address. The prefix of a block in use is its size, then a zero word, by which a
+// pointer shows that it is not a bucket's block.
+// Cost: allocate, free, resize O(log N) of N free blocks, and one system call when growing; trim O(N) calls. Threads:
+// one lock.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// By which steps a range source grows: a policy, for the BFM paper says "sbrk if necessary" and no more.
+// By which steps a range source grows. This is a policy, because the BFM paper says only "sbrk if necessary".
 //
-// map(need, mapped, bytes): memory of at least `need` bytes when `mapped` are mapped already; `bytes` becomes how
-// many there are. Null when the system has no more. Cost: up to four system calls.
+// map(need, mapped, bytes): memory of at least `need` bytes when `mapped` are mapped already; `bytes` becomes how many
+// there are. Null when the system has no more. Cost: up to four system calls.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block in a mapping of its own: for a thread that may not enter the heap right now.
+// A block in a mapping of its own, for a thread that may not enter the heap right now.
 //
-// Idea: one word before the block tells the mapping's size with bit 0 set, the next is zero like a range's prefix
-// (best_fit_tree.hpp), whose size is even. Cost: one system call each way, at least a page per block. Threads: any;
-// signal handlers: any. Errors: null.
+// Idea: the two words before the block are the mapping's size with bit 0 set, and zero. A range has an even size there
+// (best_fit_tree.hpp), so bit 0 tells the two apart. Cost: one system call each way, at least a page per block.
+// Threads: any; signal handlers: any. Errors: null.
 #pragma once
 
 #include <cstddef>

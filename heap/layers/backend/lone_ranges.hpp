@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A range source in which every range is a mapping of its own.
 //
-// Idea: what scalloc and elfmalloc do with objects above 1 MiB. Cost: one system call each way, at least a page.
-// Threads: any. Its ranges are told by their prefix to be mappings of their own, so whoever frees one need not ask us.
+// Idea: scalloc and elfmalloc do this with objects above 1 MiB. Cost: one system call each way, at least a page.
+// Threads: any. The prefix of a range says that it is a mapping of its own, so a free need not ask this source.
 #pragma once
 
 #include <cstddef>

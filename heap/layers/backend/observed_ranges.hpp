@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source of ranges that tells of each it gives and takes.
+// A source of ranges that reports each range it gives and takes back.
 //
-// Idea: page records and large blocks both come from the ranges, so this is where the events of BFM's tracer are
-// (report of BFM, section 4.1). Cost: that of the ranges, and a load. Threads: as the ranges.
+// Idea: page records and large blocks both come from the ranges, so the events of BFM's tracer arise here (report of
+// BFM, section 4.1). Cost: that of the ranges, and a load. Threads: as the ranges.
 #pragma once
 
 #include <cstddef>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/os/page_events.hpp"
 
 namespace heapyard {
 
-template <class Ranges>  // a RangeSource
+template <RangeSource Ranges>
 class ObservedRanges : public Ranges {
  public:
   void* allocate(std::size_t bytes) { return told(Ranges::allocate(bytes)); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages that do not lie in the window of spans: for all else that a heap hands out.
+// Pages that do not lie in the window of spans: for everything else that a heap hands out.
 //
-// Idea: what lies in the window is taken for a block of a span, so nothing else may. The system places mappings far
-// from it, unless its address space is nearly full or small; then a place on the other side is asked for. Cost: a
-// comparison; in that case a few system calls more. Errors: null.
+// Idea: an address in the window is taken for a block of a span, so nothing else may lie there. The system places
+// mappings far from the window, unless the address space is nearly full or small. In that case this layer asks for a
+// place on the other side. Cost: a comparison; in that case a few system calls more. Errors: null.
 #pragma once
 
 #include <cstddef>

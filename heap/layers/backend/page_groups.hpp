@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of 256 KiB, eight to a virtual span of 2 MiB; and of 2 MiB, each a virtual span.
 //
-// Idea: elfmalloc's page source (`carve`). What a page is, small or big, stands in the first byte of its 2 MiB, so a
+// Idea: elfmalloc's page source (`carve`). The first byte of each 2 MiB says whether its pages are small or big. So a
 // block's page is found from its address alone. Cost: O(1), under a lock. Threads: any. Errors: null.
 #pragma once
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Free virtual spans, on as many lock-free stacks as there are processors, for each size of real span.
 //
-// Idea: scalloc's span-pool (OOPSLA 2015, section 3.4). A thread puts and gets at its own stack first, looks at the
-// others of the same size, then at other sizes, smaller ones first; only then is a new virtual span cut. Policy:
-// whether memory behind the first page is given back when a span comes (eager), and how many stacks there may be.
-// The first page stays: the span's epoch and link live there. A span that serves another class has more of its
-// virtual span mapped then, if need be. Cost: put O(1) and at most one system call; get O(slots x stacks) and at most
-// that of a span's growth; trim O(spans) system calls. Threads: any. Atomics: core/concurrency.hpp.
+// Idea: scalloc's span-pool (OOPSLA 2015, section 3.4). A thread puts to and gets from its own stack first. To get, it
+// then tries the other stacks of the same size, then other sizes, smaller ones first. Only then is a new virtual span
+// cut. A policy says whether a span that comes gives back the memory behind its first page (eager), and how many stacks
+// there may be. The first page stays, because the span's epoch and link live there. A span that serves another class
+// gets more of its virtual span mapped, if need be.
+// Cost: put O(1) and at most one system call; get O(slots x stacks) and at most that of a span's growth; trim O(spans)
+// system calls. Threads: any. Atomics: core/concurrency.hpp.
 #pragma once
 
 #include <atomic>

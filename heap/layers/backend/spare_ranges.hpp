@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A range source behind another: what the first does not give, the second may still have.
 //
-// Idea: a mapping of its own for each large block needs as much address space as it has bytes; where a limit leaves
-// no more, the tree may hold free ranges that were mapped long ago. Cost: that of the first; when it has none, that of
-// both. Ranges of the first are told by their prefix (lone_mapping.hpp). Threads: as both.
+// Idea: a mapping of its own for each large block needs as much address space as the block has bytes. Where a limit
+// leaves no more, the tree may hold free ranges that were mapped long ago. The prefix tells ranges of the first source
+// (lone_mapping.hpp). Cost: that of the first; when it has none, that of both. Threads: as both.
 #pragma once
 
 #include <cstddef>
 
 #include "heap/layers/backend/lone_ranges.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 
 namespace heapyard {
 
-// Lone: LoneRanges, perhaps observed. Tree: a RangeSource whose words before a range are {even, 0}.
-template <class Lone, class Tree, class Pages>
+// Lone: LoneRanges, perhaps observed. Tree: the words before its ranges are {even, 0}.
+template <RangeSource Lone, RangeSource Tree, class Pages>
 class SpareRanges {
   using Mapping = LoneMapping<Pages>;
 

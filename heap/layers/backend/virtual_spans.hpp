@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spans at multiples of their size in one window of address space, of which only what is used is mapped.
 //
-// Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has the same power of two of bytes and starts
-// at a multiple of it, so a block's span is found by masking its address, and a span that becomes free can serve any
-// size class. Where the paper reserves the arena, ours is a window that is known to be free (os/address_space.hpp):
-// of each virtual span the part in use is mapped, at its place, and the rest is a hole. So nothing that counts, locks,
-// dumps or emulates address space pays for the arena. A mapping of its own for each span is too much for a large heap:
-// beyond kApart spans the whole of each is mapped, and neighbours are one mapping to the system. Under a limit on
-// address space spans take a share of it at most; the heap packs the rest tighter (layers/tight_blocks.hpp).
-// HEAPYARD_VERBOSE=1 says so. Where no place can be asked for (old kernels, sanitizers) the window is held, as the
-// paper's arena. Cost: O(1) and one system call for each; two more, or none, where there is a limit. Threads: any.
+// Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has the same power of two of bytes and starts at
+// a multiple of it. So a block's span is found by masking its address, and a span that becomes free can serve any size
+// class. The paper reserves the arena. Ours is a window that is known to be free (os/address_space.hpp): the used part
+// of each virtual span is mapped at its place, and the rest is a hole. So nothing that counts, locks, dumps or emulates
+// address space pays for the arena.
+// A large heap cannot have a mapping of its own for each span. Beyond kApart spans the whole of each is mapped, and
+// neighbours are one mapping to the system. Under a limit on address space, spans take at most a share of it; the heap
+// packs the rest tighter (layers/tight_blocks.hpp), and HEAPYARD_VERBOSE=1 says so. Where the system ignores the place
+// that is asked for (old kernels, sanitizers), the window is held, like the paper's arena.
+// Cost: O(1) and one system call for each; two more, or none, where there is a limit. Threads: any.
 //
 // INVARIANT: no block that is not of a span lies in the window (backend/outside_spans.hpp).
 #pragma once

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frees of the same word of the same slab become one.
 //
-// Idea: elfmalloc's coalescer. A cell for each hash of a word's address collects bits, so that objects which lie
-// together cost one addition and one OR instead of one each. Where two words meet in a cell the older goes out (the
-// original frees the newcomer by itself, in a table as large as two magazines). Cost: add O(1); flush O(cells used).
-// Threads: each its own.
+// Idea: elfmalloc's coalescer. Each cell belongs to a hash of a word's address, and collects bits. So objects that lie
+// together cost one addition and one OR, instead of one each. Where two words meet in a cell, the older one is flushed.
+// (The original frees the newer object by itself, in a table as large as two magazines.) Cost: add O(1); flush O(cells
+// used). Threads: each its own.
 #pragma once
 
 #include <bit>

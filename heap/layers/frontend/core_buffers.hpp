@@ -2,11 +2,12 @@
 // As many allocation buffers as there are processors, shared by the threads in turn: scalloc's core-local allocation
 // buffers (CLABs).
 //
-// Idea: OOPSLA 2015, section 1: thread k uses buffer k mod processors, under the buffer's lock. Fewer hot spans, so
-// less memory, for a lock per operation; while the process has one thread the lock costs no atomic instruction. The
-// published code goes without the lock while a buffer has one thread; ours always takes it. Cost: as the buffer's,
-// and a lock. The fast paths only try it, for a fork may hold it: who has to wait asks the slow halves, where the gate
-// says whether he may (layers/gate.hpp). Fork: no buffer is lost. Lock order: a buffer's lock, then a list's.
+// Idea: OOPSLA 2015, section 1: thread k uses buffer k mod processors, under the buffer's lock. There are fewer hot
+// spans, so less memory, at the cost of a lock per operation. While the process has one thread the lock costs no atomic
+// instruction. The published code goes without the lock while a buffer has one thread; ours always takes it.
+// Cost: as the buffer's, and a lock. The fast paths only try the lock, because a fork may hold it. A thread that would
+// have to wait takes the slow path, where the gate says whether it may (layers/gate.hpp). Fork: no buffer is lost. Lock
+// order: a buffer's lock, then a list's.
 #pragma once
 
 #include <atomic>

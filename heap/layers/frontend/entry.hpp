@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may enter the heap: a thread starts, works, may come back while it is inside, ends, and may come again after
+// A thread's way into the heap: it starts, works, may come back while it is inside, ends, and may come again after
 // that.
 //
-// Idea: a thread's front end is out of its thread-local pointer while the thread is inside. Whoever finds `nobody`
-// there (a signal handler, the C library while we arm the exit hook) is inside already, has not started, or has ended;
-// `phase` tells which. `nobody` is a front end that is empty and takes nothing, so the fast paths need no test of their
-// own. Cost: two stores per operation. Threads: all state is thread-local, written by its own thread. Whether the heap
-// is open at all: layers/gate.hpp.
+// Idea: while a thread is inside, its thread-local pointer does not hold its front end but `nobody`. Code that finds
+// `nobody` there (a signal handler, or the C library while we arm the exit hook) belongs to a thread that is inside
+// already, has not started, or has ended; `phase` tells which. `nobody` is a front end that is empty and takes nothing,
+// so the fast paths need no test of their own.
+// Cost: two stores per operation. Threads: all state is thread-local, and only its own thread writes it.
+// layers/gate.hpp says whether the heap is open at all.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every front end that was ever made: those that threads have, and those that wait for a thread.
+// Every front end that was ever made: those in use by threads, and those that wait for a thread.
 //
-// Idea: they are made once and reused for ever, so a walk over all of them needs no lock: the child of a fork finds
-// what threads that it has not were holding, and usage() what is in caches. Cost: O(1) apart from retries; for_each
-// O(front ends), as many as there ever were threads at once. Threads: any, inside the heap.
+// Idea: front ends are never freed, only reused, so a walk over all of them needs no lock. The child of a fork finds
+// here what threads held that it does not have; usage() finds what is in caches. Cost: O(1) apart from retries;
+// for_each O(front ends), as many as the most threads there ever were at once. Threads: any, inside the heap.
 #pragma once
 
 #include <atomic>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Per thread and class a claimed slab, and a magazine: a stack of free objects of any slab.
 //
-// Idea: elfmalloc's front ends. malloc pops the magazine; an empty one is filled from the next word of the slab's
-// bitset. free pushes; of a full magazine the upper half goes back, coalesced to one operation per word of a bitset.
-// Capacity decides how much a thread may hoard; LocalCache keeps objects of its own slab only, so that the magazine
-// never hoards. A magazine begins small and grows eightfold whenever it is full, up to its capacity: address space and
-// page tables are for those who fill it. Cost: O(1), no lock and no atomic instruction while the magazine is neither
-// empty nor full; a refill O(words of a bitset), a flush O(capacity), and growth is paid for by the frees that fill it.
-// Memory per thread: the magazines that it used, given back when it ends. Fork: what threads that the child has not
-// were holding goes back in the child.
+// Idea: elfmalloc's front ends. malloc pops from the magazine. An empty magazine is filled from the next word of the
+// slab's bitset. free pushes. From a full magazine the upper half goes back, coalesced to one operation per word of a
+// bitset. Capacity (magazine_capacity.hpp) decides how many objects a thread may hoard, and whether it keeps objects of
+// slabs that it does not own. A magazine begins small and grows eightfold whenever it is full, up to its capacity. So
+// only threads that fill it pay for address space and page tables.
+// Cost: O(1), without a lock or an atomic instruction, while the magazine is neither empty nor full. A refill is O(words
+// of a bitset), a flush O(capacity); the frees that fill a magazine pay for its growth.
+// Memory per thread: the magazines that it used, given back when it ends. Fork: the child gives back what threads held
+// that it does not have.
 #pragma once
 
 #include <algorithm>

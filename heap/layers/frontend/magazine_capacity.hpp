@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many objects a magazine holds, by size class, and whose.
+// How many objects a magazine holds, by size class, and whether it takes objects of slabs that its thread does not own.
 //
 // Idea: elfmalloc's front ends differ in this alone (magazine_cache.hpp). Cost: at compile time.
 #pragma once

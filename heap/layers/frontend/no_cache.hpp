@@ -12,7 +12,7 @@
 
 namespace heapyard {
 
-template <class Spans>
+template <SpanHeap Spans>
 class NoCache : public NothingHeld {
  public:
   static constexpr bool kSampled = false;
@@ -50,7 +50,7 @@ class NoCache : public NothingHeld {
   Spans& spans_;
 };
 
-template <class Spans>
+template <SpanHeap Spans>
 constinit typename NoCache<Spans>::Thread NoCache<Spans>::Thread::nobody{};
 
 }  // namespace heapyard

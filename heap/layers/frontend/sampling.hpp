@@ -2,11 +2,13 @@
 // Whether a front end can be sampled, and what a thread knows of its next samples.
 //
 // Idea: all blocks of a size class are counted with the class's size, so the distance to the next sample is a number of
-// blocks (os/sample_events.hpp). A stack of free blocks hands out again what was just freed, and no refill ever hears
-// of it, so malloc counts them: two instructions. Whose turn it is finds nothing at hand, as where the stack is empty,
-// and goes the same slow way. (With two lists per class, one that is handed out and one of what came back, a refill
-// knows how many blocks it hands out, and nothing is counted; but blocks are reused later then, which cost larson 4 %,
-// this nothing.) Cost: O(1). Threads: each its own.
+// blocks (os/sample_events.hpp). A stack of free blocks hands out again what was just freed, and no refill takes part.
+// So malloc itself counts blocks down, in two instructions. When the count reaches its end, malloc takes the slow path,
+// as it does when the stack is empty.
+// An earlier version had two lists per class: one to hand out from, one of blocks that came back. There a refill knows
+// how many blocks it hands out, so malloc counts nothing. But blocks are reused later; this cost larson 3 %, the
+// count costs it nothing measurable (docs/tracer.md).
+// Cost: O(1). Threads: each its own.
 #pragma once
 
 #include <cstddef>
@@ -35,11 +37,11 @@ struct Sampled {
    public:
     static constexpr bool kSampled = true;
 
-    // Whether the next block goes by; if not, due() must be asked.
+    // Whether the next block is no sample for certain. If not, the caller must ask due().
     bool goes_by(unsigned c) { return --passes_[c] >= 0; }
 
-    // Where no block was at hand, or one that does not go by: the interval of the sample that the next block is, and
-    // the next turn is drawn; else 0, and the block is counted. `counted`: bytes of the class.
+    // For the slow path. If the next block is a sample, gives the sample's interval and draws the next one. Otherwise
+    // counts the block and gives 0. `counted`: bytes of the class.
     std::uint32_t due(unsigned c, std::size_t counted) {
       const os::SampleEvents* events = os::sample_listener();
       std::int64_t& passes = passes_[c];
@@ -67,11 +69,11 @@ struct Sampled {
       log2_interval_[c] = turn.log2_interval;
     }
 
-    std::int64_t passes_[Classes] = {};          // blocks before the next sample; below 0: it is its turn
+    std::int64_t passes_[Classes] = {};          // blocks before the next sample; below 0: the next block is one
     std::uint32_t log2_interval_[Classes] = {};  // of that sample; 0: none yet
   };
 
-  // The same for a thread without a front end, which comes every time.
+  // The same for a thread without a front end, which asks for every block.
   static std::uint32_t due_alone(std::size_t counted) {
     const os::SampleEvents* events = os::sample_listener();
     if (events == nullptr) return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An allocation buffer for each thread: scalloc's thread-local allocation buffers (TLABs).
 //
-// Idea: OOPSLA 2015, section 3.3. A buffer is made on a thread's first visit and handed on when the thread has ended.
-// Cost: no lock and no atomic instruction while the hot span has blocks. Fork: the buffers of threads that the child
-// has not are closed, so their blocks are not lost. Memory per thread: one buffer, reused for ever.
+// Idea: OOPSLA 2015, section 3.3. A buffer is made on a thread's first visit; when the thread has ended, another thread
+// gets it. Cost: no lock and no atomic instruction while the hot span has blocks. Fork: the child closes the buffers of
+// threads that it does not have, so their blocks are not lost. Memory per thread: one buffer, reused for ever.
 #pragma once
 
 #include <atomic>

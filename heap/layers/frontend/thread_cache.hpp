@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small stack of free blocks per thread and size class, without a lock.
 //
-// Idea: BFM's thread-specific cache (paper, section 3.4): depth d = 8; an empty stack gets d/2 blocks, a full one
-// gives d/2 back, each under one acquisition of the heap's lock. What goes back are the oldest, grouped by owner
-// below. Cost: O(1) and no atomic instruction while the stack is neither empty nor full; else O(d) and one call of the
-// heap. Memory per thread: d blocks of each class that the thread frees, at most. Threads: each its own; at exit
-// everything goes back.
+// Idea: BFM's thread-specific cache (paper, section 3.4) with depth d = 8. An empty stack gets d/2 blocks, and a full
+// one gives d/2 back, each under one acquisition of the heap's lock. The oldest blocks go back; the heap below groups
+// them by owner.
+// Cost: O(1) and no atomic instruction while the stack is neither empty nor full; else O(d) and one call of the heap.
+// Memory per thread: at most d blocks of each class that the thread frees. Threads: each its own; at exit everything
+// goes back.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@
 
 namespace heapyard {
 
-template <class Spans, class Ranges, unsigned Depth, class Sampling = NotSampled>
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling = NotSampled>
 class ThreadCache : public NothingHeld {
   static_assert(Depth % 2 == 0 && Depth > 0 && Depth < 256);
 
@@ -165,7 +166,7 @@ class ThreadCache : public NothingHeld {
   FrontEnds<Thread> all_;
 };
 
-template <class Spans, class Ranges, unsigned Depth, class Sampling>
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling>
 constinit typename ThreadCache<Spans, Ranges, Depth, Sampling>::Thread
     ThreadCache<Spans, Ranges, Depth, Sampling>::Thread::nobody{};
 

@@ -2,9 +2,9 @@
 // How many threads at a time have a front end of their own.
 //
 // Idea: a front end holds a span per class that its thread uses. With thousands of threads that is most of the memory,
-// and none of them can be busy for long. Those that come when kMost are there do without, until others end
-// (layers/tight_blocks.hpp). Cost: an atomic addition for each thread's start and end. Fork: threads that the child
-// has not leave there.
+// and none of them can be busy for long. When kMost threads have one, further threads do without, until others end
+// (layers/tight_blocks.hpp). Cost: an atomic addition for each thread's start and end. Fork: the child releases the
+// places of threads that it does not have.
 #pragma once
 
 #include <atomic>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // An allocation buffer: per size class one hot span to allocate from, and a list of spans that are worth reusing.
 //
-// Idea: scalloc's frontend (OOPSLA 2015, section 3.3). malloc takes from the hot span; free puts a block back into
-// its span, whoever owns it, and moves the span: entirely free ones go to the pool in the very call that empties
-// them (EagerCleanup), those with more free blocks than the threshold become reusable. Spans of buffers that were
-// closed are adopted by who frees into them. Cost: constant apart from retries, but for a new span what the pool
-// takes. Threads: one at a time, except for the lists, which have a lock each. Lock order: a list's lock alone.
+// Idea: scalloc's frontend (OOPSLA 2015, section 3.3). malloc takes blocks from the hot span. free puts a block back
+// into its span, whichever thread owns it, and moves the span if need be. A span that is entirely free goes to the pool
+// in the very call that empties it (EagerCleanup). A span with more free blocks than the threshold becomes reusable. A
+// span of a closed buffer is adopted by the thread that frees into it.
+// Cost: constant apart from retries; a new span costs what the pool takes. Threads: one at a time, except for the
+// lists, which have a lock each. Lock order: a list's lock alone.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A slab: objects of one size whose only allocator state is a bitset of the free ones and one word.
 //
-// Idea: elfmalloc's slabs. Its owner takes whole words of the bitset; anyone frees by setting a bit and counting it.
-// The state word counts free objects, and says whether the slab is CLAIMED (by one front end, which allocates from
-// it) or LISTED (offered to all). The published code counts first and sets the bit afterwards, so a slab can count
-// as empty and be made anew while a bit is still to come; ours sets the bit first, lets the count lag, and moves the
-// slab by a compare-and-swap of the whole word, whose epoch makes a stale sample fail. Cost: O(1); init and nothing
-// else O(words of the bitset). Threads: any may free; the rest is the claimant's. Atomics: core/concurrency.hpp.
+// Idea: elfmalloc's slabs. The owner of a slab takes whole words of the bitset. Any thread frees by setting a bit and
+// counting it. The state word counts free objects, and says whether the slab is CLAIMED (by one front end, which
+// allocates from it) or LISTED (offered to all). The published code counts first and sets the bit afterwards. So a slab
+// can count as empty and be made anew while a bit is still to come. Ours sets the bit first and lets the count lag. It
+// changes the state by a compare-and-swap of the whole word, whose epoch makes a stale value fail.
+// Cost: O(1); only init is O(words of the bitset). Threads: any may free; the rest is for the claiming thread. Atomics:
+// core/concurrency.hpp.
 //
 // INVARIANT: count <= bits set, equal when nobody is inside; unclaimed and count = objects: nothing is still to come.
 #pragma once

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A span of blocks of one size, owned by one allocation buffer, into which any thread may free.
 //
-// Idea: scalloc (OOPSLA 2015, sections 3.2 and 3.3). The owner takes and frees without any synchronisation, through
-// its local list, to which the span is cut a page at a time; others push onto a lock-free stack in a line of its
-// own. That stack is only ever emptied as a whole, so its tag counts its length. The epoch word decides who may move
-// the span: HOT (its owner allocates from it), REUSE (its owner listed it), FULL (all blocks free, taken by who freed
-// the last); its counter makes a stale sample fail. Cost: O(1) each, apart from retries. Atomics: core/concurrency.hpp.
+// Idea: scalloc (OOPSLA 2015, sections 3.2 and 3.3). The owner takes and frees without any synchronisation, through its
+// local list; the span adds blocks to that list a page at a time. Other threads push onto a lock-free stack in a line
+// of its own. That stack is only ever emptied as a whole, so its tag counts its length. The epoch word decides who may
+// move the span: HOT (its owner allocates from it), REUSE (its owner listed it), FULL (all blocks are free; the thread
+// that freed the last one takes it). Its counter makes a stale value fail.
+// Cost: O(1) each, apart from retries. Atomics: core/concurrency.hpp.
 //
-// INVARIANT: local + uncut + remote + live blocks = all blocks, whenever nobody is inside. A span is in at most one
-// of: a hot slot, one list of reusable spans, the pool.
+// INVARIANT: local + uncut + remote + live blocks = all blocks, whenever nobody is inside. A span is in at most one of:
+// a hot slot, one list of reusable spans, the pool.
 #pragma once
 
 #include <cstddef>

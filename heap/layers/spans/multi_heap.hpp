@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several heaps of spans over one source of ranges; each thread allocates from one of them.
 //
-// Idea: BFM, section 3.3, after Hoard: threads spread over bucket components, empty page records meet again in the
-// one tree. A block goes back to the heap that owns its record. Affinity: threads take the heaps in turn and keep
-// theirs, for the paper found a hash of the thread to matter much ("very sensitive to the hash function"). Cost:
-// that of the heaps; a free groups blocks by owner, O(n) for n blocks. Threads: the heaps' locks. Lock order: heaps
-// by index, then the ranges.
+// Idea: BFM, section 3.3, after Hoard. Threads spread over bucket components; empty page records meet again in the one
+// tree. A block goes back to the heap that owns its record. Threads take the heaps in turn and keep theirs, because the
+// paper found that a hash of the thread matters much ("very sensitive to the hash function").
+// Cost: that of the heaps; a free groups blocks by owner, O(n) for n blocks. Threads: the heaps' locks. Lock order:
+// heaps by index, then the ranges.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 namespace heapyard {
 
 // Most: heaps at most, a power of two; as many are used as there are processors, twice, rounded up to a power of two.
-template <class Heap, class Ranges, unsigned Most>
+template <class Heap, RangeSource Ranges, unsigned Most>
 class MultiHeap {
  public:
   static constexpr unsigned kClasses = Heap::kClasses;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spans of one class that an allocation buffer would use again: a deque under a lock, or a lock-free stack.
 //
-// Idea: scalloc has both (OOPSLA 2015, section 2.5). A deque gives the span listed first, and lets go of any that
-// becomes empty, in the free that empties it. A stack takes no lock, gives the span listed last, and keeps empty
-// ones until they are taken. Cost: O(1) each; close and, for lazy variants, drain O(spans listed). Threads: add and
-// remove any; the rest is the owner's. Atomics and locks: the span's Concurrency.
+// Idea: scalloc has both (OOPSLA 2015, section 2.5). A deque gives the span that was listed first. It releases a span
+// that becomes empty, in the free that empties it. A stack takes no lock and gives the span that was listed last. It
+// keeps empty spans until they are taken.
+// Cost: O(1) each; close, and drain for lazy variants, O(spans listed). Threads: any may add and remove; the rest is
+// the owner's. Atomics and locks: the span's Concurrency.
 //
-// INVARIANT: REUSE in a span's epoch says that it is listed here by its owner, unless DROPPED says that it was.
+// INVARIANT: REUSE in a span's epoch says that its owner listed it here, unless DROPPED says that the span has left the
+// list for good.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slabs of every class: which are offered to all threads, which are empty, and who may claim one.
+// Slabs of every class: which are offered to all threads, which are empty, and which thread may claim one.
 //
-// Idea: elfmalloc's shared queues. A slab that no front end claims and whose free objects pass the cutoff (60 %) is
-// listed; one that is entirely free goes back to the pool of pages in the very call that frees its last object. The
-// original keeps both in queues of fetch-and-add cells with epoch reclamation, and revokes a cell; here each class
-// has a few rings under a lock, for a slab must be taken out of the middle, and a thread passes by a ring that
-// another one holds no slab in. Cost: O(1) apart from retries, claim O(rings). Threads: any. Lock order: a ring's
-// lock alone.
+// Idea: elfmalloc's shared queues. A slab that no front end claims is listed when its free objects pass the cutoff (60
+// %). An entirely free slab goes back to the pool of pages in the very call that frees its last object. The original
+// keeps both in queues of fetch-and-add cells with epoch reclamation, and revokes a cell. Here each class has a few
+// rings under a lock, because a slab must be taken out of the middle. A thread skips an empty ring without taking its
+// lock.
+// Cost: O(1) apart from retries, claim O(rings). Threads: any. Lock order: a ring's lock alone.
 //
 // INVARIANT: LISTED in a slab's state says that it is on the ring that its address and class name.
 #pragma once

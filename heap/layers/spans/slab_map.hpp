@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slab a pointer is of, when pages of two sizes share a reservation.
+// The slab of a pointer, when pages of two sizes share a reservation.
 //
-// Idea: elfmalloc. The first byte of every 2 MiB says which size its pages have; objects of big pages lie at
-// multiples of 64 KiB, so any other address is known to be of a small page without a look. Cost: O(1). Threads: any.
+// Idea: elfmalloc. The first byte of every 2 MiB says which size its pages have. Objects of big pages lie at multiples
+// of 64 KiB, so any other address belongs to a small page without a look. Cost: O(1). Threads: any.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which span a pointer is of, when every span starts at a multiple of the same power of two.
+// The span of a pointer, when every span starts at a multiple of the same power of two.
 //
-// Idea: scalloc (OOPSLA 2015, section 3.1): mask the address. Aligned blocks are cut out of larger ones; the span
-// then knows that it has such blocks, and a free in it looks for the start. (The published code marks them in the
-// memory before the block, misreads its mark and corrupts the heap.) Cost: O(1). Threads: any.
+// Idea: scalloc (OOPSLA 2015, section 3.1): mask the address. Aligned blocks are cut out of larger ones. The span then
+// knows that it has such blocks, and a free in it looks for the start of the block. (The published code marks them in
+// the memory before the block, misreads its mark and corrupts the heap.) Cost: O(1). Threads: any.
 #pragma once
 
 #include <algorithm>

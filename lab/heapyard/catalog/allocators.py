@@ -71,7 +71,7 @@ def parse_allocator_option(text: str) -> tuple[str, Path]:
     if not (equals and path and _NAME.fullmatch(name)):
         raise UsageError(f"--allocator '{text}': write NAME=LIBRARY, for example mine=./libmine.so")
     if name == SYSTEM:
-        raise UsageError(f"--allocator '{text}': '{SYSTEM}' is what serves malloc without us; choose another name")
+        raise UsageError(f"--allocator '{text}': '{SYSTEM}' means the program's own malloc; choose another name")
     return name, Path(path).expanduser().absolute()
 
 

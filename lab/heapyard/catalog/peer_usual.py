@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The allocators of a comparison that names none: installed once, each tried once, whatever came of it."""
+"""The allocators of a comparison that names none: installed the first time, each tried only once, whatever the outcome."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def cross(
     if "pages" in factors.get("tracer", ()):
         mute = [a.name for a in allocators if a.library is None or not exported(a.library, ["heapyard_observe_pages"])]
         if mute:
-            raise UsageError(f"level 'pages' of tracer needs a heap that tells of its pages, which {mute[0]} does not")
+            raise UsageError(f"level 'pages' of tracer needs a heap that reports its pages; {mute[0]} does not")
     every = [*((a.name, a, ()) for a in allocators), *((name, *what) for name, what in own.items())]
     treatments = [
         Treatment(_label(name, levels, factors), _traced(allocator, levels), levels, arguments=arguments)

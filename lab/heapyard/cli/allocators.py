@@ -29,7 +29,8 @@ _PIPE_WIDTH = 10_000  # a pipe gets whole rows, never folded ones
 def command(ctx: click.Context, long_: bool, json_: bool) -> None:
     """List, install and describe allocators.
 
-    Your own: --allocator NAME=LIBRARY on the verbs that compare, or a table in the file docs/allocators.md describes.
+    For an allocator of your own, use --allocator NAME=LIBRARY with the verbs that compare, or a table in the file that
+    docs/allocators.md describes.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -46,12 +47,12 @@ def command(ctx: click.Context, long_: bool, json_: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--default", "default", is_flag=True, help="Those a first comparison takes: glibc and packages.")
+@click.option("--default", "default", is_flag=True, help="Glibc and the distribution's packages.")
 @click.option("--all", "all_", is_flag=True, help="The whole catalog; some are compiled, which takes minutes.")
 def install(names: tuple[str, ...], default: bool, all_: bool) -> int:
-    """Install allocators; one that cannot be had says why, and the rest go on.
+    """Install allocators. If one cannot be had, say why and continue with the rest.
 
-    Exit code 0 if all that were wanted are there, 3 if you have to install a package yourself, 4 otherwise.
+    Exit code 0 if all are there, 3 if you have to install a package yourself, 4 otherwise.
     """
     from ..catalog.peer_files import load_peers
     from ..catalog.peer_install import install_allocators

@@ -74,7 +74,7 @@ def _settings(study: Study, baseline: str) -> Settings:
 
     given = dict(study.settings)
     unknown = set(given) - {f.name for f in fields(Settings)}
-    assert not unknown, f"settings nobody knows: {unknown}"
+    assert not unknown, f"unknown settings: {unknown}"
     given.setdefault("seed", secrets.randbelow(_SEED_LIMIT))
     if not {"precision", "blocks", "budget"} & given.keys():
         given["budget"] = DEFAULT_BUDGET
@@ -135,7 +135,7 @@ def _own_treatments(study: Study, allocators: list[Allocator]) -> dict[str, tupl
     named = {a.name: a for a in allocators}
     for name, own in study.treatments.items():
         if own.allocator not in named:
-            raise UsageError(f"treatment '{name}' is under {own.allocator}, which is not among the study's allocators")
+            raise UsageError(f"treatment '{name}' uses {own.allocator}, which is not among the study's allocators")
     return {name: (named[own.allocator], arguments(own.options)) for name, own in study.treatments.items()}
 
 

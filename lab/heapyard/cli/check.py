@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 @click.argument("libraries", nargs=-1, metavar="[NAME|LIBRARY]...")
 @click.option("--all", "all_", is_flag=True, help="Every installed allocator.")
 @click.option("--only", multiple=True, metavar="CASE", help="Only this group or case, such as memory or limits/data.")
-@click.option("--quick", is_flag=True, help="Less work per case: a first look, in seconds.")
+@click.option("--quick", is_flag=True, help="Do less work per case: a first look, in seconds.")
 @click.option("--instructions", is_flag=True, help="Count instructions of single calls on heaps of up to 10,000,000 blocks.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg",
               help="Draw the longest call over the size of the heap.")
 @click.option("--change-system", is_flag=True,
-              help="As root: change the system's settings while the cases about them run, and put them back.")
+              help="As root: change the system's settings while the cases about them run, then restore them.")
 @click.option("--list", "list_", is_flag=True, help="List the cases, and stop.")
 @click.option("--json", "json_", is_flag=True, help="Print what was found as JSON.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE.md",
-              help="Also write the comparison and what fails between the two marks of this page.")
+              help="Also write the comparison and the failures between the two marks of this page.")
 def command(
     libraries: tuple[str, ...], all_: bool, only: tuple[str, ...], quick: bool, instructions: bool, plot: Path | None,
     change_system: bool, list_: bool, json_: bool, markdown: Path | None,
 ) -> int:
     """Say whether a malloc library is safe to switch to.
 
-    Runs the cases of a list drawn from the tests of seven allocators: conformance, forks, threads that end, libraries
-    that come and go, memory that runs out, memory held in hard patterns, what the kernel is asked for, the longest
-    single call. A NAME is an allocator of the catalog, a LIBRARY a file of your own.
+    The cases come from the tests of seven allocators: conformance, forks, threads that end, libraries that are loaded and
+    unloaded, memory that runs out, memory held in hard patterns, requests to the kernel, the longest single call. A NAME is
+    an allocator of the catalog. A LIBRARY is a file of your own.
 
-    Exit code 0: all cases pass. 1: one fails. 2: not a library, no malloc in it, or it does not load.
+    Exit code 0: all cases pass. 1: one fails. 2: this is no library, has no malloc, or does not load.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def command(
         _list(cases, json_)
         return 0
     if quick and instructions:
-        raise UsageError("--quick and --instructions ask for opposite things; give one of them")
+        raise UsageError("--quick asks for less work and --instructions for more; give one of them")
     if instructions and not only:
         cases = [case for case in cases if case.group == "latency"]
     if change_system:
@@ -126,7 +126,7 @@ def _allocators(libraries: Sequence[str], all_: bool) -> list[Allocator]:
         raise
     for allocator in allocators:
         if allocator.library is None:
-            raise UsageError(f"'{allocator.name}' is whatever a program is linked with; name a library to check")
+            raise UsageError(f"'{allocator.name}' means the malloc that a program is linked with; name a library to check")
         check([Treatment(allocator.name, allocator)], Settings())
     return allocators
 

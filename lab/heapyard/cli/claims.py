@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @click.option("--json", "json_", is_flag=True, help="Print the claims as JSON.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
 def command(experiments: tuple[str, ...], all_: bool, json_: bool, output: Path | None) -> None:
-    """Hold what the literature says against what was measured here.
+    """Compare what the literature says with what was measured here.
 
-    Claims stand in study files. Each holds, does not hold, or cannot be told on this machine, with the evidence.
-    Without names: the newest finished experiment of every study that was run.
+    Study files hold the claims. Each claim holds, does not hold, or cannot be told on this machine; the evidence says why.
+    Without names, this shows the newest finished experiment of every study.
 
     \b
     Examples:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`heapyard compare`: race allocators on real programs, or on a command of the user's own."""
+"""`heapyard compare`: compare allocators on real programs, or on a command of the user's own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _WithCommand(click.Command):
 @click.option(
     "--budget", type=Duration(), help="Time for the whole experiment (default 4m; no limit with --precision)."
 )
-@click.option("--blocks", type=click.IntRange(1), metavar="N", help="Exactly so many blocks, whatever the noise.")
+@click.option("--blocks", type=click.IntRange(1), metavar="N", help="Run exactly this many blocks, whatever the noise.")
 @click.option("--pilot", type=click.IntRange(2), metavar="N", help="Blocks that measure the noise (default 6).")
 @click.option("--margin", type=Margins(), help="Differences below this count as none (default 2%,5%).")
 @click.option("--timeout", type=Duration(), help="Longest a trial may take (default: 20 times the first launch).")
@@ -49,7 +49,7 @@ class _WithCommand(click.Command):
 @click.option(
     "--interleave",
     type=click.Choice(get_args(Interleave)),
-    help="Trials of a block one after another, or by turns in slices (default: whichever is more precise).",
+    help="Run the trials of a block one after another, or in turns of a few milliseconds (default: whichever is more precise).",
 )
 @click.option("--slice", "slice_", type=click.FloatRange(0.5, 1000), metavar="MS", help="Length of a slice (default: 5 to 50 ms).")
 @click.option(
@@ -62,23 +62,23 @@ class _WithCommand(click.Command):
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders (default: fresh, stored).")
 @click.option("--count-syscalls", is_flag=True, help="Count mmap, munmap, madvise and brk in separate launches.")
 @click.option("--count-instructions", is_flag=True, help="Count instructions.")
-@click.option("--stdin", metavar="FILE", help="Standard input of your command; - for this one's own.")
+@click.option("--stdin", metavar="FILE", help="Standard input of your command; - reads Heapyard's own.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Add to your command's environment.")
 @click.option(
     "--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Where your command runs (default: here)."
 )
 @click.option("--expect-exit", type=click.IntRange(0, 255), metavar="N", help="Exit code of a right run (default 0).")
 @click.option(
-    "--check", type=click.Choice(["output", "exit"]), help="What must be right (default: output and exit code)."
+    "--check", type=click.Choice(["output", "exit"]), help="What decides that a run is right (default: output and exit code)."
 )
 @click.option("--title", metavar="TEXT", help="Title of the experiment.")
 @manner_options
 @click.pass_context
 def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> int:
-    """Race allocators on real programs, or on your own command.
+    """Compare allocators on real programs, or on your own command.
 
-    A NAME is a program (g++, jq:full) or an allocator (jemalloc, glibc:tcache=0). Without names: a balanced set of
-    programs under the allocators that lead the field, in four minutes; those are installed the first time.
+    A NAME is a program (g++, jq:full) or an allocator (jemalloc, glibc:tcache=0). Without names, a balanced set of programs
+    runs under the allocators that lead the field, in four minutes. Heapyard installs these allocators the first time.
 
     \b
     Examples:

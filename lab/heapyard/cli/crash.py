@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of an error nobody foresaw: the traceback is kept in a file that can be attached to a bug report."""
+"""What happens to an unforeseen error: its traceback goes into a file that can be attached to a bug report."""
 
 from __future__ import annotations
 

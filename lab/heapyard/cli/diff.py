@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def command(before: str, after: str, metrics: tuple[str, ...], json_: bool, output: Path | None) -> None:
     """Compare two experiments: BEFORE with AFTER (default: the last one).
 
-    What is compared is each treatment's ratio to its own baseline, then and now: seconds of two days are never set
-    against each other. It also says which libraries and what of the machine is another.
+    This compares each treatment's ratio to its own baseline, then and now. It never compares seconds of two days. It also
+    says which libraries differ, and what differs about the machine.
 
     \b
     Examples:

@@ -31,14 +31,14 @@ _WIDTH = 80  # where the output is no terminal
 
 
 @click.command()
-@click.option("--no-noise", is_flag=True, help="Only look; do not run anything.")
+@click.option("--no-noise", is_flag=True, help="Only look, and run nothing.")
 @click.option("--seconds", default="20s", metavar="TIME", show_default=True, help="How long to measure the noise.")
 @click.option("--json", "json_", is_flag=True, help="Print everything as JSON.")
 def command(no_noise: bool, seconds: str, json_: bool) -> None:
     """Say what on this machine threatens a result, and how small a difference it can find.
 
-    Looks at the processor, memory and load, then runs one small program against itself under glibc. Changes nothing;
-    commands are printed for you to run. The exit code is 0 however ill the machine is.
+    This looks at the processor, memory and load, then runs one small program against itself under glibc. It changes nothing,
+    and prints commands for you to run. The exit code is 0 whatever it finds.
     """
     from ..execute.machine import examine
     from ..execute.memory_source import obstacle_to_groups, source_finding

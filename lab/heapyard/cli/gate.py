@@ -16,12 +16,12 @@ from .options import Share
 
 @click.command()
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
-@click.option("--max-regression", "limit", type=Share(), default="2%", show_default=True, help="What is still allowed.")
+@click.option("--max-regression", "limit", type=Share(), default="2%", show_default=True, help="Largest regression that passes.")
 @click.option(
     "--metric", "metrics", multiple=True, metavar="NAME", help="Metrics that count (default: time and memory)."
 )
-@click.option("--treatment", "treatments", multiple=True, metavar="LABEL", help="Only this one, or these.")
-@click.option("--strict", is_flag=True, help="Fail also where it is not shown that nothing is worse.")
+@click.option("--treatment", "treatments", multiple=True, metavar="LABEL", help="Only this treatment, or these.")
+@click.option("--strict", is_flag=True, help="Also fail where a treatment is not shown to be 'not worse'.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML there.")
 @click.option("--json", "json_", is_flag=True, help="Print the answers as JSON.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
@@ -37,8 +37,8 @@ def command(
 ) -> int:
     """Fail, with exit code 1, if a treatment is worse than the baseline by more than --max-regression.
 
-    "Not shown to be worse" passes, and is said so; with --strict only "shown not to be worse" does. A treatment that
-    failed trials fails the gate.
+    A treatment that is not shown to be worse passes, and the answer says so. With --strict only "shown not to be worse"
+    passes. A treatment that failed trials fails the gate.
 
     \b
     Examples:

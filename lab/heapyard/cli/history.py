@@ -44,7 +44,7 @@ class Track:
 @click.command()
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Metrics to follow (default: time and memory).")
-@click.option("--treatment", "treatments", multiple=True, metavar="LABEL", help="Only this one, or these.")
+@click.option("--treatment", "treatments", multiple=True, metavar="LABEL", help="Only this treatment, or these.")
 @click.option("--json", "json_", is_flag=True, help="Print the history as JSON.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
 def command(
@@ -52,8 +52,9 @@ def command(
 ) -> None:
     """Follow a study over all experiments of its title on this machine, and say where a ratio changed.
 
-    What is followed is each treatment's ratio to its baseline, over all workloads of the experiment. Changes of level are
-    looked for from ten experiments on, since fewer cannot tell one at 1 %; a false alarm comes about once in a hundred histories.
+    The history has each treatment's ratio to its baseline, over all workloads of the experiment. From ten experiments on,
+    Heapyard looks for changes of level, because fewer cannot show one at 1 %. About one history in a hundred has a false
+    alarm.
 
     \b
     Examples:

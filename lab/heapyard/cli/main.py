@@ -56,7 +56,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, "-V", "--version", message="heapyard %(version)s")
 @click.option("--debug", is_flag=True, envvar="HEAPYARD_DEBUG", help="Show the traceback of an unexpected error.")
 def cli(debug: bool) -> None:
-    """Which memory allocator suits a program, by how much, how sure."""
+    """Say which memory allocator suits a program, by how much, and how sure that is."""
     global _debugging
     _debugging = debug
 

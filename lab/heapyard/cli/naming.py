@@ -40,7 +40,7 @@ def sort_names(
         is_program, is_allocator = base in programs, base in allocators or base == SYSTEM
         if is_program and is_allocator:
             raise UsageError(
-                f"'{base}' is both a program and an allocator", remedy="Say which with --programs or --allocators."
+                f"'{base}' is both a program and an allocator", remedy="Name it with --programs or --allocators."
             )
         if not is_program and not is_allocator:
             raise _neither(name, [*programs, *allocators])

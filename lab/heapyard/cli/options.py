@@ -23,14 +23,14 @@ def preference_options(function: F) -> F:
         "--memory-limit",
         type=MemoryLimit(),
         metavar="+SHARE",
-        help="Name only what needs at most so much more memory, such as +10%.",
+        help="Name only allocators that need at most this much more memory, such as +10%.",
     )
     prefer = click.option(
         "--prefer",
         type=click.Choice(PREFERENCES),
         default="time",
         show_default=True,
-        help="Which allocator the answer names: of least time, of least memory, or better in one and worse in none.",
+        help="Which allocator the answer names: the one with the least time, the least memory, or better in one and worse in none.",
     )
     return prefer(limit(function))
 
@@ -44,7 +44,7 @@ def change_system_option(function: F) -> F:
     return click.option(
         "--change-system",
         is_flag=True,
-        help="As root: set the machine's mode of huge pages for one trial at a time, and put it back.",
+        help="As root: set the machine's mode of huge pages for one trial at a time, then restore it.",
     )(function)
 
 

@@ -40,7 +40,7 @@ class Forecast:
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path, dir_okay=False), metavar="STUDY.toml")
-@click.option("--scale", metavar="NAME", help="Which of the study's scales, such as quick or paper.")
+@click.option("--scale", metavar="NAME", help="The scale of the study, such as quick or paper.")
 @click.option(
     "--pilot/--no-pilot", default=True, help="Measure the noise first, the baseline against itself (default)."
 )
@@ -49,7 +49,7 @@ class Forecast:
 def command(study: Path, scale: str | None, pilot: bool, change_system: bool, json_: bool) -> None:
     """Say what a study would run, how long it would take, and which differences it could find.
 
-    A short pilot runs the baseline against itself on every workload; nothing of it is kept.
+    A short pilot runs the baseline against itself on every workload. Heapyard keeps nothing of it.
 
     \b
     Examples:

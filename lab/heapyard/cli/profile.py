@@ -13,8 +13,8 @@ from .options import Duration
 
 # name -> (module, help line)
 PARTS = {
-    "show": ("heapyard.cli.profile_show", "Who owned the memory of a profile, at its peak, at its end or at an instant."),
-    "diff": ("heapyard.cli.profile_diff", "What changed between two profiles, or between two instants of one."),
+    "show": ("heapyard.cli.profile_show", "Show who owned the memory at the peak, at the end or at an instant."),
+    "diff": ("heapyard.cli.profile_diff", "Compare two profiles, or two instants of one, by call chain."),
     "export": ("heapyard.cli.profile_export", "Write a profile for pprof, Perfetto, speedscope, heaptrack, massif, or as CSV."),
     "list": ("heapyard.cli.profile_list", "List the profiles on this machine."),
 }
@@ -73,13 +73,13 @@ class _Size(click.ParamType):
 @click.option("--interval", type=_Size(), default="64K", show_default=True, metavar="SIZE",
               help="Mean bytes between two samples; rounded up to a power of two.")
 @click.option("--attach", type=click.IntRange(1), metavar="PID",
-              help="Trace a process that runs already; Ctrl-C ends the tracing, not the process.")
+              help="Trace a running process; Ctrl-C ends the tracing, not the process.")
 @click.option("--for", "seconds", type=Duration(), metavar="TIME", help="With --attach: how long, as in 30s or 5m.")
 @click.option("--allocator", metavar="NAME", help="Run the command under this allocator of the catalog.")
 @click.option("--depth", type=click.IntRange(1, 256), default=128, show_default=True, metavar="N",
-              help="Frames of a call chain at most.")
-@click.option("--limit", type=_Size(), default="256M", show_default=True, metavar="SIZE", help="Size of a trace at most.")
-@click.option("--never-step", is_flag=True, help="Exact: let the program wait rather than come down to sampling.")
+              help="Largest number of frames of a call chain.")
+@click.option("--limit", type=_Size(), default="256M", show_default=True, metavar="SIZE", help="Largest size of a trace.")
+@click.option("--never-step", is_flag=True, help="Exact: let the program wait, instead of stepping down to sampling.")
 @click.option("-o", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the main trace there.")
 @click.option("--no-html", is_flag=True, help="Write no page.")
 @click.option("--json", "json_", is_flag=True, help="Print the summary as JSON.")
@@ -88,10 +88,10 @@ def command(
     ctx: click.Context, mode: str, interval: int, attach: int | None, seconds: float | None, allocator: str | None, depth: int,
     limit: int, never_step: bool, file: Path | None, no_html: bool, json_: bool,
 ) -> int:
-    """Memory of every call chain over time, of any program under any allocator.
+    """Show the memory of every call chain over time, of any program under any allocator.
 
-    Every process that the command starts is traced, each into a file of its own. The trace of a program that crashes
-    or is killed is complete. A process that runs already is traced from the moment of --attach.
+    Every process that the command starts gets a trace, a file of its own. If a program crashes or is killed, its trace is
+    complete until then. With --attach, the trace of a running process begins at that moment.
 
     \b
     Examples:
@@ -110,7 +110,7 @@ def command(
     if attach is None and seconds is not None:
         raise UsageError("--for says how long to stay attached", remedy="It goes with --attach PID.")
     if attach is not None and allocator is not None:
-        raise UsageError("a process that runs already has its allocator", remedy="Leave out --allocator.")
+        raise UsageError("--allocator cannot change the allocator of a running process", remedy="Leave out --allocator.")
     if limit < 1 << 16:
         raise UsageError("--limit must be at least 64K")
     if not 2 <= interval <= 1 << 40:

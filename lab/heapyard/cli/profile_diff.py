@@ -16,7 +16,7 @@ import click
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, metavar="N", help="Call chains to show.")
 @click.option("--json", "json_", is_flag=True, help="Print every chain as JSON.")
 def command(before: str, after: str, when: str, then: str | None, top: int, json_: bool) -> None:
-    """What changed between two profiles, or between two instants of one, by call chain.
+    """Compare two profiles, or two instants of one, by call chain.
 
     \b
     Examples:

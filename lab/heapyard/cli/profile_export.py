@@ -28,7 +28,7 @@ FORMATS = {
 @click.argument("format_", metavar="FORMAT", type=click.Choice(list(FORMATS)))
 @click.argument("profile", default="last", metavar="[PROFILE]")
 @click.option("--at", "when", default="peak", show_default=True, metavar="INSTANT", help="peak, end, mark:NAME, or a time.")
-@click.option("--process", type=int, metavar="PID", help="Another process of the profile than its largest.")
+@click.option("--process", type=int, metavar="PID", help="Show this process of the profile, not its largest.")
 @click.option("-o", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write there; - for standard output.")
 def command(format_: str, profile: str, when: str, process: int | None, file: Path | None) -> None:
     """Write a profile for another tool.

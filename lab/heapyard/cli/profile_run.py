@@ -60,7 +60,7 @@ def attached(pid: int, seconds: float | None, plan: Plan, telling: Telling) -> i
 
     program = Path(check(pid)).name
     if plan.mode == "pages" and observable_heap(pid) is None:
-        raise UsageError(f"process {pid} ({program}) does not run on a heap that tells of its pages")
+        raise UsageError(f"process {pid} ({program}) does not run on a heap that reports its pages")
     limit = f" of {format_duration(seconds)}" if seconds is not None else ""
     on_terminal = sys.stderr.isatty()
     remark(f"attaching to process {pid} ({program}); Ctrl-C ends the tracing, not the process")
@@ -120,16 +120,16 @@ def _allocator(name: str | None) -> tuple[Path | None, dict[str, str] | None]:
 
     found = find_allocators([name])[0]
     if found.library is None and name != "glibc":
-        raise UsageError(f"allocator '{name}' is not a library to preload")
+        raise UsageError(f"allocator '{name}' is no library that can be preloaded")
     return found.library, {**os.environ, **dict(found.env)}
 
 
 def _observable(library: Path | None) -> None:
-    """UsageError unless the library tells of its pages."""
+    """UsageError unless the library reports its pages."""
     from ..catalog.elf import exported
 
     if library is None or not exported(library, ["heapyard_observe_pages"]):
         raise UsageError(
-            "--mode pages needs a heap that tells of its pages",
+            "--mode pages needs a heap that reports its pages",
             remedy="Give one of ours: --allocator bfm, scalloc, elfmalloc or fourth.",
         )

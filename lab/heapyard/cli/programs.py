@@ -27,7 +27,8 @@ _PIPE_WIDTH = 10_000  # a pipe gets whole rows, never folded ones
 def command(ctx: click.Context, json_: bool) -> None:
     """List, install and describe the real programs.
 
-    Your own: a command after -- on the verbs that compare, or a table in the file docs/programs.md describes.
+    For a program of your own, write its command after -- with the verbs that compare, or a table in the file that
+    docs/programs.md describes.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -46,7 +47,7 @@ def command(ctx: click.Context, json_: bool) -> None:
 def install(names: tuple[str, ...], all_: bool) -> None:
     """Install programs with the system's package manager.
 
-    Exit code 3 when only an administrator could install them; the one command that does it is printed then.
+    Exit code 3 if only an administrator can install them; Heapyard then prints the one command that does it.
     """
     from ..catalog.programs import install_programs, load_programs
 

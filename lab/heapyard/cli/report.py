@@ -21,7 +21,7 @@ def command(
 ) -> None:
     """Write an experiment's HTML report: one file that needs no network.
 
-    Without --html it goes beside the experiment's record. Its path is printed.
+    Without --html the report lies beside the experiment's record. Heapyard prints its path.
     """
     from ..stats.analyse import analyse
     from ..store import load_record

@@ -27,7 +27,7 @@ WIDE = 100  # columns from which the time gets one of its own; the id begins wit
 def command(all_: bool, json_: bool, output: Path | None) -> None:
     """List the experiments on this machine, the newest first.
 
-    Any verb that takes an experiment takes its id, a beginning of it, its last word, `last`, or a path.
+    Verbs accept an experiment as its id, a beginning of the id, its last word, `last`, or a path.
     """
     from ..store import list_records
 

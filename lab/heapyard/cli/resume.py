@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`heapyard resume`: go on with an interrupted experiment."""
+"""`heapyard resume`: continue an interrupted experiment."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .options import Duration, change_system_option, manner, manner_options
 
 @click.command()
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
-@click.option("--budget", type=Duration(), help="Time for the whole experiment, what was spent already included.")
+@click.option("--budget", type=Duration(), help="Time for the whole experiment, with the time already spent.")
 @change_system_option
 @manner_options
 def command(experiment: str, budget: float | None, change_system: bool, **options: Any) -> int:
-    """Go on with an interrupted experiment, exactly as planned.
+    """Continue an interrupted experiment, exactly as planned.
 
-    A block that was cut short starts afresh. An experiment that used up its budget goes on with a larger --budget.
-    Refused when a library has changed since.
+    A block that was cut short starts afresh. An experiment that used up its budget continues with a larger
+    --budget. Heapyard refuses to resume if a library has changed since.
 
     \b
     Examples:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml|FOLDER")
-@click.option("--scale", metavar="NAME", help="Which of the study's scales, such as quick or paper.")
+@click.option("--scale", metavar="NAME", help="The scale of the study, such as quick or paper.")
 @click.option("--allocators", multiple=True, metavar="NAME,...", help="Compare these instead of the study's own.")
 @click.option(
-    "--allocator", "libraries", multiple=True, metavar="NAME=LIBRARY", help="And a malloc library of your own."
+    "--allocator", "libraries", multiple=True, metavar="NAME=LIBRARY", help="Add a malloc library of your own."
 )
-@click.option("--blocks", type=click.IntRange(1), metavar="N", help="Exactly so many blocks.")
+@click.option("--blocks", type=click.IntRange(1), metavar="N", help="Run exactly this many blocks.")
 @click.option("--budget", type=Duration(), help="Time for the whole experiment.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders.")
 @change_system_option
-@click.option("--plan", is_flag=True, help="Say what would be run, and stop.")
-@click.option("--resume", is_flag=True, help="Of a folder: go on with its newest run.")
+@click.option("--plan", is_flag=True, help="Say what the study would run, and stop.")
+@click.option("--resume", is_flag=True, help="Of a folder: continue its newest run.")
 @manner_options
 def command(
     study: Path,
@@ -46,8 +46,8 @@ def command(
 ) -> int:
     """Carry out the experiment that a study file describes, or every study of a folder.
 
-    docs/guide.md explains the fields; studies/ holds examples, and the experiments of the literature. Studies of a folder
-    are run one after the other and shown on one page.
+    docs/guide.md explains the fields. studies/ holds examples, and the experiments of the literature. The studies of a
+    folder run one after the other; one page shows all of them.
 
     \b
     Examples:

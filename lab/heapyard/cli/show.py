@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--trials", is_flag=True, help="Every trial in the order they ran.")
 @click.option(
-    "--trial", type=int, metavar="N", help="One trial: its command line, what served it, guards, every number."
+    "--trial", type=int, metavar="N", help="One trial: its command line, the library that served malloc, guards, every number."
 )
-@click.option("--events", is_flag=True, help="What happened on the way: repeated blocks, interruptions, the plan.")
+@click.option("--events", is_flag=True, help="Events of the experiment: repeated blocks, interruptions, the plan.")
 @click.option("--environment", is_flag=True, help="The machine, as it was when the experiment began.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="The answer with what lies behind it: tables, every metric, figures, claims, ranks."
+    "-v", "--verbose", is_flag=True, help="The answer with its details: tables, every metric, figures, claims, ranks."
 )
 @click.option("--json", "json_", is_flag=True, help="The answer as JSON.")
 @click.option("--markdown", is_flag=True, help="The answer as Markdown.")
-@click.option("--svg", is_flag=True, help="The answer as a picture of this terminal, in SVG.")
+@click.option("--svg", is_flag=True, help="The answer as an SVG picture of a terminal.")
 @preference_options
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Experiments stored there.")
 def command(

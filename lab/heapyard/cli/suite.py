@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a folder of studies, one experiment after the other, and going on where such a run was left."""
+"""Running a folder of studies, one experiment after the other, and continuing such a run where it stopped."""
 
 from __future__ import annotations
 

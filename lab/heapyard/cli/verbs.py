@@ -5,19 +5,19 @@ from __future__ import annotations
 
 # verb -> (module with a click command named `command`, help line). Order is the order of --help.
 VERBS: dict[str, tuple[str, str]] = {
-    "compare": ("heapyard.cli.compare", "Race allocators on real programs, or on your own command."),
+    "compare": ("heapyard.cli.compare", "Compare allocators on real programs, or on your own command."),
     "run": ("heapyard.cli.run", "Carry out the experiment that a study file describes."),
     "plan": ("heapyard.cli.plan", "Say what a study would run, how long it takes, and what it can find."),
-    "resume": ("heapyard.cli.resume", "Go on with an interrupted experiment, exactly as planned."),
+    "resume": ("heapyard.cli.resume", "Continue an interrupted experiment, exactly as planned."),
     "results": ("heapyard.cli.results", "List the experiments on this machine."),
     "show": ("heapyard.cli.show", "Show an experiment's answer, or the trials behind a number."),
     "report": ("heapyard.cli.report", "Write an experiment's HTML report."),
-    "claims": ("heapyard.cli.claims", "Hold what the literature says against what was measured here."),
+    "claims": ("heapyard.cli.claims", "Compare what the literature says with what was measured here."),
     "history": ("heapyard.cli.history", "Follow a study over time, and say where it changed."),
     "diff": ("heapyard.cli.diff", "Say what changed between two experiments."),
     "gate": ("heapyard.cli.gate", "Fail if something is worse by more than a limit: an exit code for a pipeline."),
     "export": ("heapyard.cli.export", "Write an experiment's data as CSV, JSON Lines, Parquet, pyperf JSON or for gnuplot."),
-    "profile": ("heapyard.cli.profile", "Show which call chain owned the memory of a program, at every instant of its run."),
+    "profile": ("heapyard.cli.profile", "Show which call chains own the memory of a program over time."),
     "check": ("heapyard.cli.check", "Say whether a malloc library is safe to switch to."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
     "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),

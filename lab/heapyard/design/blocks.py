@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Randomised complete blocks: who runs when, fixed before the first trial and the same on every machine.
+"""Randomised complete blocks: which treatment runs when, fixed before the first trial and the same on every machine.
 
 No pseudo-random generator is involved: labels are sorted by the SHA-256 of (seed, round, workload, attempt, label).
 The hash plays the part of a random oracle, so every order is equally likely, and a plan depends on nothing but its

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the trials of a block share the machine, and which blocks say what: whole trials of memory, slices of time.
 
-In slices (execute/slices.py) a slow change of the machine's speed falls on all trials of a block alike. But real time goes
-on while a program stands still: what an allocator gives back after so many milliseconds, it gives back sooner. So some
-blocks run whole trials, one after another; they tell memory, and beside it what the times are alone.
+In slices (execute/slices.py) a slow change of the machine's speed affects all trials of a block alike. But real time goes
+on while a program stands still. An allocator that gives memory back after so many milliseconds then gives it back sooner,
+in the program's own time. So some blocks run whole trials, one after another. Memory comes from these, and so do the times
+of programs that ran alone.
 """
 
 from __future__ import annotations

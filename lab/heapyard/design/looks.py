@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks fixed beforehand: after so many blocks an allocator whose question is settled on a program is released there.
+"""Looks, fixed beforehand: numbers of blocks after which an allocator that is settled on a program is released there.
 
 A look sees effects, so it must be strict. Haybittle (1971) and Peto (1976): if every look before the last asks for
-p < 0.001, the last one may test at its full level, and intervals keep their coverage. docs/method.md gives the rates.
+p < 0.001, the last one may test at its full level, and intervals keep their coverage. docs/measured/method.md gives the rates.
 """
 
 from __future__ import annotations

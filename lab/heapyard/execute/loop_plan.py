@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of an experiment as the loop works it off: blocks and what became of them, always as the journal has it."""
+"""The plan of an experiment as the loop carries it out: blocks and their outcomes, always as the journal has them."""
 
 from __future__ import annotations
 

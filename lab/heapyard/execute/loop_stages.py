@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows the pilot: Stein's numbers of blocks, and at looks fixed beforehand the release of what is settled."""
+"""What follows the pilot: Stein's numbers of blocks, and looks fixed beforehand, at which settled allocators are released."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the loop tells whoever looks on, between trials only: while one runs, the lab keeps still."""
+"""What the loop reports to a display, between trials only. While a trial runs, the lab does nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading what the kernel tells in small files; a file that is absent or closed to us reads as None."""
+"""Reads the kernel's small files; a file that is absent or not readable reads as None."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the memory of this machine's trials is known from: found out once, before an experiment's first trial."""
+"""Which source gives the memory of this machine's trials; decided once, before an experiment's first trial."""
 
 from __future__ import annotations
 

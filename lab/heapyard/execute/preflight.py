@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is checked before the first trial: a hopeless request costs a second and one sentence, not an experiment."""
+"""What is checked before the first trial: a request that cannot work costs a second and one sentence, not an experiment."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def _probe(treatment: Treatment, settings: Settings) -> None:
         signal = f"{outcome.signal}, {Signals(outcome.signal).name}" if known else str(outcome.signal)
         raise UsageError(f"{name} cannot be used: {library} crashes when loaded into /bin/true (signal {signal})")
     if outcome.failure == "timeout":
-        raise UsageError(f"{name} cannot be used: {library} keeps /bin/true from ending")
+        raise UsageError(f"{name} cannot be used: {library} hangs when loaded into /bin/true")
     raise UsageError(f"{name} cannot be used: {outcome.reason}")

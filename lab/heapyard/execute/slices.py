@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks in slices: all trials of a block run by turns, one at a time, a few milliseconds each (lab/native/slices).
+"""Blocks in slices: all trials of a block run in turns, one at a time, a few milliseconds each (lab/native/slices).
 
-The speed of a machine that others share moves from second to second. What moves more slowly than a round of slices falls
-on all trials of the block alike. The price: a slice begins with caches that the others have used.
+The speed of a machine that others share changes from second to second. What changes more slowly than a round of slices
+affects all trials of the block alike. The price: a slice begins with caches that the others have used.
 """
 
 from __future__ import annotations

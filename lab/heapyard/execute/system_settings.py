@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A setting of the system that is changed for a while, and put back whatever becomes of this process."""
+"""A setting of the system that is changed for a while, and restored whatever happens to this process."""
 
 from __future__ import annotations
 

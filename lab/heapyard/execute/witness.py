@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proof that the intended library served malloc: what the witness wrote, held against what was wanted."""
+"""Proof that the intended library served malloc: compares what the witness wrote with what was wanted."""
 
 from __future__ import annotations
 

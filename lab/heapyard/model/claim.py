@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper says it found, in a form that can be held against an experiment, and what came of it."""
+"""A finding of a paper, in a form that can be tested on an experiment, and the outcome of the test."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def check(pid: int) -> str:
         same_files = (here / "ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
     except PermissionError:
         raise UsageError(
-            f"process {pid} may not be looked into by this user", remedy="Attach as its user, or as root."
+            f"process {pid} may not be read by this user", remedy="Attach as its user, or as root."
         ) from None
     except OSError:
         raise UsageError(f"process {pid} runs no program: it is of the kernel, or has just ended") from None
@@ -85,7 +85,7 @@ def check(pid: int) -> str:
 
 
 def observable_heap(pid: int) -> Path | None:
-    """The library the process has loaded that tells of its pages, if any. O(loaded libraries)."""
+    """The library of the process that reports its pages, if any. O(loaded libraries)."""
     return next(map(Path, _libraries_with(pid, "heapyard_observe_pages")), None)
 
 

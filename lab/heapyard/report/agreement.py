@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One story a page: whether ranks and analysis of variance say what the verdict says, and if not, why, in a line."""
+"""Whether ranks and analysis of variance agree with the verdict; if not, one line says why."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which allocator the answer names, by the reader's preference, and which ones are out of the race."""
+"""Which allocator the answer names, by the reader's preference, and which ones are out."""
 
 from __future__ import annotations
 

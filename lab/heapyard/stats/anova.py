@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The analysis of variance of a study: which factors and interactions move a response, and how the treatments cluster.
 
-Seed of the idea: Elias, Matias, Fernandes and Borges, SAC 2014, whose tables lack what stands here: blocks, effect sizes, the
-allocator as a factor, and a look at the residuals.
+After Elias, Matias, Fernandes and Borges, SAC 2014. Their tables lack blocks, effect sizes, the allocator as a factor, and a
+look at the residuals.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims that set treatments against each other on the same workloads: faster_than, within, ranks."""
+"""Claims that compare treatments on the same workloads: faster_than, within, ranks."""
 
 from __future__ import annotations
 

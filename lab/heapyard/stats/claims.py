@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the literature held against an experiment: what a claim speaks of is selected here, then tested.
+"""Tests claims of the literature on an experiment: this file selects what a claim speaks of, then tests it.
 
 A claim about several treatments, rivals or workloads holds only if each part does; each part is then tested at the full
 level, since all of them must pass (an intersection-union test). It fails as soon as one part is contradicted, which is
-corrected for the number of parts. What was not measured cannot bear a claim out.
+corrected for the number of parts. What was not measured cannot support a claim.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case of `heapyard check`: a program of its own run, so that a crash or a hang is a result and not an end.
+// One case of `heapyard check`: a program of its own, so that a crash or a hang is a result and does not end the check.
 //
-// A case says what it found through Report and returns; main() prints one JSON object. Verdicts: pass; fail, with one
-// sentence; note, for what the standards allow and some programs mind; skipped, where this machine does not permit to
-// look. Facts are numbers with a unit, or words.
+// A case reports what it found through Report and returns; main() prints one JSON object. Verdicts: pass; fail, with
+// one sentence; note, for what the standards allow and some programs cannot bear; skipped, where this machine does not
+// permit the case. Facts are numbers with a unit, or words.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// slices: lets the trials of a block run by turns, exactly one at a time, in slices of a few milliseconds.
+// slices: lets the trials of a block run in turns, exactly one at a time, in slices of a few milliseconds.
 //
-// Why: the speed of a machine that others share moves from second to second. What moves more slowly than a round of
-// slices falls on all trials alike. Each round has an order of its own. The trials' launchers do the stopping
-// (lab/native/trial/turns.hpp says how they are spoken to); this process ends when the last of them has.
+// Why: the speed of a machine that others share changes from second to second. What changes more slowly than a round of
+// slices affects all trials alike. Each round has an order of its own. The trials' launchers stop the programs
+// (lab/native/trial/turns.hpp has the protocol). This process ends when the last launcher has ended.
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops every process of a trial and lets them go on, so that several trials can take turns on one machine.
+// Stops every process of a trial and lets them continue, so that several trials can take turns on one machine.
 //
-// In a control group of version 2 the kernel does it, and no process can tell. Else by signals: SIGSTOP to each process
-// until a look finds no new one and all have stopped, SIGCONT to those. A process that had stopped by itself stays
-// stopped. What signals change for a program: a few system calls that wait end with EINTR (signal(7)), and a parent
-// that asks for stopped children (a shell with job control) hears of them.
+// In a control group of version 2 the kernel does it, and no process can tell. Elsewhere signals do it: SIGSTOP to each
+// process until a look finds no new one and all have stopped, then SIGCONT to those. A process that had stopped by
+// itself stays stopped. Signals change two things for a program: a few system calls that wait end with EINTR
+// (signal(7)), and a parent that asks for stopped children (a shell with job control) hears of them.
 #pragma once
 
 #include <sys/types.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking at the memory of a tree of processes from outside, at a cost that stays below one percent of the time.
+// Looks at the memory of a tree of processes from outside, at a cost below one percent of the time.
 //
-// RSS, page tables and swap come from stat and status (cheap), PSS and the number of mappings from smaps_rollup and maps
-// (dear: the kernel walks page tables) at a rate of their own. Each kind waits long enough after a look to stay within
-// its share of the time.
+// RSS, page tables and swap come from stat and status, which are cheap. PSS and the number of mappings come from
+// smaps_rollup and maps, at a rate of their own, because there the kernel walks page tables. After a look, each kind
+// waits long enough to stay within its share of the time.
 #pragma once
 
 #include <sys/types.h>

@@ -2,8 +2,8 @@
 // A trial's turns: when its program may run, for how long, and how much time it has had.
 //
 // Idea: the launchers of a block and the process that gives the turns (lab/native/slices) each hold one end of a socket
-// pair. A launcher says once that it stands ready; from then on each message to it is a length in nanoseconds, and each
-// answer says that the slice is over and the program stands still. Whoever closes its end has ended.
+// pair. A launcher says once that it is ready. From then on each message to it is a length in nanoseconds, and each
+// answer says that the slice is over and the program stands still. A side that closes its end has ended.
 #pragma once
 
 #include <cstdint>
