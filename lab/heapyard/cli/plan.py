@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..model import places
 from ..model.errors import HeapyardError
 from .consoles import answers, remark
 from .options import change_system_option
@@ -59,7 +60,7 @@ def command(study: Path, scale: str | None, pilot: bool, change_system: bool, js
     from ..catalog.study import read_study
     from .assemble import assemble
 
-    read = read_study(study, scale)
+    read = read_study(places.studies(study), scale)
     allowed = replace(read, settings={**read.settings, "change_system": change_system})
     experiment = assemble(allowed, to_run=pilot)
     forecasts = _forecasts(experiment) if pilot else _without_pilot(experiment)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..model import places
 from ..model.errors import UsageError
 from .options import Duration, change_system_option, manner, manner_options
 
@@ -60,6 +61,8 @@ def command(
     from ..catalog.study import read_study
     from .assemble import assemble
     from .conduct import conduct
+
+    study = places.studies(study)
 
     def read(path: Path, at: str | None) -> Study:
         settings = {"blocks": blocks, "budget": budget, "seed": seed, "change_system": change_system or None}
