@@ -58,11 +58,11 @@ def command(study: Path, scale: str | None, pilot: bool, change_system: bool, js
       heapyard plan studies/quick.toml --no-pilot
     """
     from ..catalog.study import read_study
-    from .assemble import assemble
+    from ..api.assemble import assemble
 
     read = read_study(places.studies(study), scale)
     allowed = replace(read, settings={**read.settings, "change_system": change_system})
-    experiment = assemble(allowed, to_run=pilot)
+    experiment = assemble(allowed, to_run=pilot, say=remark)
     forecasts = _forecasts(experiment) if pilot else _without_pilot(experiment)
     if json_:
         click.echo(json.dumps(_as_object(experiment, forecasts), indent=1, ensure_ascii=False))
