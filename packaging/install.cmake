@@ -64,7 +64,7 @@ if(GIT_FOUND)
     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/build.json CONTENT
-  "{\"commit\": \"${commit}\", \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\", \"kind\": \"${CMAKE_BUILD_TYPE}\"}\n")
+  "{\"commit\": \"${commit}\", \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\"}\n")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME heapyard-heaps)

@@ -63,10 +63,12 @@ def test_an_experiment_that_was_stopped_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_study_is_run_and_its_settings_changed(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text('[study]\nallocators = ["bfm"]\nblocks = 9\n[commands.own]\ncommand = ["sh", "-c", ":"]\n')
-    said: list[str] = []
-    found = heapyard.run(tmp_path / "study.toml", blocks=2, output=tmp_path / "results", say=said.append)
-    assert found.analysis.cell("own", "cpu").blocks == 2 and found.record.experiment.settings.blocks == 2
+    (tmp_path / "study.toml").write_text(
+        '[study]\ntitle = "short"\nmutator = "threadtest"\nallocators = ["glibc", "bfm"]\nblocks = 9\n'
+        "[options]\niterations = 5\nobjects = 500\n"
+    )
+    found = heapyard.run(tmp_path / "study.toml", blocks=2, output=tmp_path / "results")
+    assert found.record.experiment.settings.blocks == 2 and {c.blocks for c in found.comparisons()} == {2}
 
 
 @pytest.mark.parametrize("call, message", [
