@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model.allocator import Allocator

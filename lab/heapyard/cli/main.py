@@ -12,7 +12,6 @@ from typing import NoReturn
 
 import click
 
-from .. import __version__
 from ..execute.loop_signals import ignore_signals, interrupt_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, HeapyardError
 from .verbs import VERBS
