@@ -21,8 +21,8 @@ from yard import FakeLaunch, experiment
 
 from heapyard import store
 from heapyard.catalog.study import Command, Library, Study
-from heapyard.cli import assemble
-from heapyard.cli.libraries import check_libraries
+from heapyard.api import assemble
+from heapyard.api.libraries import check_libraries
 from heapyard.cli.progress import PlainProgress, TerminalProgress
 from heapyard.cli.progress_width import LiveWidth
 from heapyard.execute.experiment import carry_out

@@ -154,9 +154,10 @@ def test_locks_pin_by_hash_and_agree():
 
 
 def declared() -> set[str]:
-    """Import names of what pyproject.toml depends on at run time."""
+    """Import names of what pyproject.toml depends on at run time, and of what it says that a user may add."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
+    wanted = project["dependencies"] + project["optional-dependencies"]["frames"]
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in wanted}
     return {{"vl-convert-python": "vl_convert", "pydoe3": "pyDOE3"}.get(name, name).replace("-", "_") for name in names}
 
 

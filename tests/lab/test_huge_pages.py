@@ -164,7 +164,7 @@ def test_a_study_too_but_not_its_plan(heapyard, two: list[str], tmp_path: Path, 
 def test_an_experiment_goes_on_with_the_consent_it_began_with(
     heapyard, two: list[str], tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heapyard.cli.libraries.check_libraries", lambda experiment: None)
+    monkeypatch.setattr("heapyard.api.libraries.check_libraries", lambda experiment: None)
     request = at_levels("always", "never", blocks=3, change_system=False)
     with store.create(request, tmp_path / "results") as journal:
         assert carry_out(request, journal, FakeLaunch(stop_after=4), stop=None) == "interrupted"

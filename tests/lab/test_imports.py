@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 LAB = Path(__file__).resolve().parents[2] / "lab" / "heapyard"
-ORDER = ("model", "catalog", "design", "execute", "store", "stats", "report", "profile", "cli")
+ORDER = ("model", "catalog", "design", "execute", "store", "stats", "report", "profile", "api", "cli")
 HEAVY = {"altair", "duckdb", "numpy", "pandas", "plotext", "rich", "scipy", "vl_convert"}
 ENTRY = {"__init__", "__main__"}  # the package's own two files: they stand above every room
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from heapyard import store
 from heapyard.catalog.mutators import arguments, find_mutator, workloads
 from heapyard.catalog.study import read_study
-from heapyard.cli.assemble import assemble
+from heapyard.api.assemble import assemble
 from heapyard.execute.experiment import carry_out
 from heapyard.execute.mutator_result import read_result
 from heapyard.execute.trial import run_trial

@@ -13,7 +13,7 @@ import pytest
 
 from heapyard import store
 from heapyard.catalog.study import read_study
-from heapyard.cli.assemble import assemble
+from heapyard.api.assemble import assemble
 from heapyard.execute.experiment import carry_out
 from heapyard.execute.trial import run_trial
 from heapyard.model.errors import HeapyardError

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -26,13 +27,16 @@ _OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
 
 def find_mutator(name: str) -> Path:
     """The executable of a mutator; UsageError when there is none of that name, SetupError when it is not built."""
-    folders = sorted(p.name for p in (places.root() / "mutators").iterdir() if (p / "main.cpp").exists())
-    if name not in folders:
-        raise UsageError(f"there is no mutator '{name}'; there are {', '.join(folders)}")
+    try:
+        listed = json.loads(places.mutators().read_text())
+    except (OSError, ValueError):
+        raise SetupError(f"the list of mutators {places.mutators()} is missing", remedy=places.repair()) from None
+    if name not in listed:
+        raise UsageError(f"there is no mutator '{name}'; there are {', '.join(listed)}")
     path = places.native(name)
     if not os.access(path, os.X_OK):
         raise SetupError(
-            f"the mutator {name} has not been built", remedy="Start again with ./heapyard, which builds it."
+            f"the mutator {name} has not been built", remedy=places.repair()
         )
     return path
 

@@ -152,7 +152,7 @@ def _with_status(card: ProgramCard) -> ProgramCard:
         flaw = executable_flaw(Path(commands["command"][0]))
         return replace(card, status="unavailable", reason=flaw[0]) if flaw else card
     if any(Path(word).parent == places.native("x").parent for word in lacking):
-        return replace(card, status="unavailable", reason="it has not been built; start ./heapyard once")
+        return replace(card, status="unavailable", reason=f"it has not been built. {places.repair()}")
     names = " and ".join(" or ".join(word.split("|")) for word in lacking)
     status: Status = "available" if card.packages else "unavailable"
     where = "" if "/" in names else " in PATH"

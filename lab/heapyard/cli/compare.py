@@ -11,6 +11,7 @@ import click
 from ..model import places
 from ..model.errors import UsageError
 from ..model.experiment import Interleave
+from .consoles import remark
 from .options import Cpus, Duration, Margins, Share, change_system_option, manner, manner_options, name_and_value
 
 
@@ -88,13 +89,13 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> in
       heapyard compare --allocator mine=./libmine.so --stdin data.json -- jq .
       heapyard compare sqlite jemalloc --thp always,never --change-system
     """
-    from .assemble import assemble
+    from ..api.assemble import assemble
     from .conduct import conduct
     from .more import mention_more_allocators
 
     how = manner(*(options.pop(name) for name in ("output", "json_", "quiet", "no_html", "wait", "prefer", "memory_limit")))
     study = _study(names, ctx.meta["command"], how.output, **options)
-    experiment = assemble(study, full=options["full"])
+    experiment = assemble(study, full=options["full"], say=remark)
     code = conduct(experiment, how)
     if not (how.quiet or study.allocators):
         mention_more_allocators({t.allocator.base for t in experiment.treatments})
@@ -147,7 +148,7 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
 def _own_command(own: tuple[str, ...] | None, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
     """The command after `--` under the name it is shown by; UsageError for options that only make sense with one."""
     from ..catalog.study import Command
-    from .assemble import spool_stdin
+    from .standard_input import spool_stdin
 
     if own is None:
         alone = next((o for o in ("stdin", "env", "cwd", "expect_exit", "check") if options[o] not in (None, ())), None)

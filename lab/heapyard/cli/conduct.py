@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import store
-from ..execute.experiment import Launch, carry_out
-from ..execute.huge_pages import level_of, require
+from ..api.measuring import measure, opened
 from ..execute.loop_signals import stop_on_signals
-from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError
+from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from ..model.experiment import Experiment
 from ..model.preference import BY_TIME, Preference
 from ..model.units import counted, format_duration
@@ -47,57 +46,31 @@ def go_on(folder: Path, manner: Manner, change: Callable[[Experiment], Experimen
 
 
 def _carry_out(
-    opened: Callable[[], StoredJournal],
+    journal: Callable[[], StoredJournal],
     new: Experiment | None,
     manner: Manner,
     change: Callable[[Experiment], Experiment] = lambda e: e,
 ) -> int:
-    lock = store.MachineLock()
+    def waiting(who: str) -> None:
+        remark(f"waiting for another experiment to end ({who})")
+
     title = new.title if new else "a resumed experiment"
-    lock.acquire(title, wait=manner.wait, waiting=lambda who: remark(f"waiting for another experiment to end ({who})"))
-    try:
-        with opened() as journal:
-            experiment = change(journal.experiment)
-            require({level_of(t) for t in experiment.treatments}, change_system=experiment.settings.change_system)
-            if experiment != journal.experiment:
-                journal.set_settings(experiment.settings)
-            status = _measure(journal, experiment, manner, resumed=new is None)
-            lock.release()
-            return _conclude(journal, status, manner)
-    finally:
-        lock.release()
+    with opened(journal, title, wait=manner.wait, waiting=waiting, change=change) as stored:
+        status = _measure(stored.journal, stored.experiment, manner, resumed=new is None)
+        stored.release()
+        return _conclude(stored.journal, status, manner)
 
 
 def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, resumed: bool) -> str:
-    """Run the trials; the status the experiment ends with. What was measured is safe whatever is raised."""
-    from ..execute.environment import snapshot
-    from ..execute.trial import run_trial
-
-    launch: Launch = run_trial
+    """Run the trials and show how far they are; the status the experiment ends with."""
     if not manner.quiet:
         remark(_announcement(journal.id, experiment))
-    status = "failed"
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, progress_for(experiment, quiet=manner.quiet) as progress:
         try:
-            journal.set_status("running")
-            journal.snapshot("resumed" if resumed else "start", snapshot())
-            with progress_for(experiment, quiet=manner.quiet) as progress:
-                status = carry_out(experiment, journal, launch, watcher=progress, stop=stop)
-            journal.snapshot("end", snapshot())
+            return measure(journal, experiment, resumed=resumed, watcher=progress, stop=stop)
         except KeyboardInterrupt:
-            status = "interrupted"
             remark(f"left at once; to go on: heapyard resume {journal.id}")
             raise
-        except HeapyardError as error:
-            if error.remedy is None:
-                error.remedy = f"heapyard show {journal.id} --trials tells more."
-            raise
-        finally:
-            try:
-                journal.set_status(status)
-            except HeapyardError:
-                pass  # the disk is full: the error that is on its way says so
-    return status
 
 
 def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:

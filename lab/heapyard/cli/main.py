@@ -12,7 +12,6 @@ from typing import NoReturn
 
 import click
 
-from .. import __version__
 from ..execute.loop_signals import ignore_signals, interrupt_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, HeapyardError
 from .verbs import VERBS
@@ -47,13 +46,23 @@ class LazyGroup(click.Group):
             formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
 
+def _tell_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    from ..catalog.build_facts import version_line
+
+    click.echo(version_line())
+    ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     subcommand_metavar="VERB [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with: heapyard compare, or heapyard compare -- YOUR COMMAND. Every verb explains itself with --help.",
 )
-@click.version_option(__version__, "-V", "--version", message="heapyard %(version)s")
+@click.option("-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version,
+              help="Show the version and which build this is.")
 @click.option("--debug", is_flag=True, envvar="HEAPYARD_DEBUG", help="Show the traceback of an unexpected error.")
 def cli(debug: bool) -> None:
     """Say which memory allocator suits a program, by how much, and how sure that is."""

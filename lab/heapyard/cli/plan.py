@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..model import places
 from ..model.errors import HeapyardError
 from .consoles import answers, remark
 from .options import change_system_option
@@ -57,11 +58,11 @@ def command(study: Path, scale: str | None, pilot: bool, change_system: bool, js
       heapyard plan studies/quick.toml --no-pilot
     """
     from ..catalog.study import read_study
-    from .assemble import assemble
+    from ..api.assemble import assemble
 
-    read = read_study(study, scale)
+    read = read_study(places.studies(study), scale)
     allowed = replace(read, settings={**read.settings, "change_system": change_system})
-    experiment = assemble(allowed, to_run=pilot)
+    experiment = assemble(allowed, to_run=pilot, say=remark)
     forecasts = _forecasts(experiment) if pilot else _without_pilot(experiment)
     if json_:
         click.echo(json.dumps(_as_object(experiment, forecasts), indent=1, ensure_ascii=False))

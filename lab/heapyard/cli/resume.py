@@ -33,7 +33,7 @@ def command(experiment: str, budget: float | None, change_system: bool, **option
     from ..store import find_folder, load_record
     from ..store.records import plan_of
     from .conduct import go_on
-    from .libraries import check_libraries
+    from ..api.libraries import check_libraries
 
     how = manner(**options)
     folder = find_folder(experiment, how.output)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..model import places
 from ..model.errors import UsageError
+from .consoles import remark
 from .options import Duration, change_system_option, manner, manner_options
 
 if TYPE_CHECKING:
@@ -58,8 +60,10 @@ def command(
       heapyard run studies/acdc --scale quick
     """
     from ..catalog.study import read_study
-    from .assemble import assemble
+    from ..api.assemble import assemble
     from .conduct import conduct
+
+    study = places.studies(study)
 
     def read(path: Path, at: str | None) -> Study:
         settings = {"blocks": blocks, "budget": budget, "seed": seed, "change_system": change_system or None}
@@ -73,11 +77,11 @@ def command(
         if not plan:
             return run_suite(study, members, scale, how, resume=resume)
         for member in members:
-            _show_plan(assemble(member.study, to_run=False))
+            _show_plan(assemble(member.study, to_run=False, say=remark))
         return 0
     if resume:
         raise UsageError("--resume is for a folder of studies", remedy="One experiment goes on with: heapyard resume")
-    experiment = assemble(read(study, scale), to_run=not plan)
+    experiment = assemble(read(study, scale), to_run=not plan, say=remark)
     if plan:
         _show_plan(experiment)
         return 0

@@ -48,9 +48,9 @@ def run_suite(folder: Path, members: list[Member], scale: str | None, manner: Ma
     What was measured is kept whatever happens: `resume` takes up the newest run of this folder and scale, skips what is
     finished and goes on with what was interrupted. A study that cannot be carried out is told and the rest go on.
     """
-    from .assemble import assemble
+    from ..api.assemble import assemble
     from .conduct import conduct, go_on
-    from .libraries import check_libraries
+    from ..api.libraries import check_libraries
 
     suite, done = _taken_up(folder, scale, manner.output) if resume else (_name(folder, scale), {})
     failed: list[str] = []
@@ -67,7 +67,7 @@ def run_suite(folder: Path, members: list[Member], scale: str | None, manner: Ma
                 check_libraries(load_record(earlier.path).experiment)
                 code = go_on(earlier.path, manner)
             else:
-                code = conduct(replace(assemble(member.study), suite=suite), manner)
+                code = conduct(replace(assemble(member.study, say=remark), suite=suite), manner)
         except HeapyardError as error:
             remark(f"{member.path.name}: {error.message}")
             failed.append(member.path.name)

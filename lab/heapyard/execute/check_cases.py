@@ -35,7 +35,7 @@ def all_cases() -> tuple[CheckCase, ...]:
     """Every case in its order, as the native program lists them. SetupError when it is not built. One launch."""
     path = places.native(PROGRAM)
     if not path.exists():
-        raise SetupError(f"the native part {path} is missing", remedy="Start again with ./heapyard, which builds it.")
+        raise SetupError(f"the native part {path} is missing", remedy=places.repair())
     listed = subprocess.run([path, "--list"], capture_output=True, text=True, check=True, timeout=20).stdout
     return tuple(CheckCase(**entry) for entry in json.loads(listed))
 

@@ -55,7 +55,7 @@ class Collector:
         binary, library = places.native("collector"), places.native(name)
         for part in (binary, library):
             if not part.exists():
-                raise SetupError(f"the native part {part} is missing", remedy="Start again with ./heapyard, which builds it.")
+                raise SetupError(f"the native part {part} is missing", remedy=places.repair())
         folder.mkdir(parents=True, exist_ok=True)
         # A socket's path has 107 bytes; a results folder may be longer.
         self._room = ScratchFolder()

@@ -80,7 +80,7 @@ def launcher() -> Path:
     """The native launcher; SetupError when it is not built."""
     path = places.native("trial")
     if not path.exists():
-        raise SetupError(f"the native part {path} is missing", remedy="Start again with ./heapyard, which builds it.")
+        raise SetupError(f"the native part {path} is missing", remedy=places.repair())
     return path
 
 

@@ -31,7 +31,7 @@ def check(treatments: Iterable[Treatment], settings: Settings) -> None:
     if not places.native(WITNESS).exists():
         raise SetupError(
             f"the native part {places.native(WITNESS)} is missing",
-            remedy="Start again with ./heapyard, which builds it.",
+            remedy=places.repair(),
         )
     seen: set[tuple[str, ...]] = set()
     for treatment in treatments:

@@ -71,7 +71,7 @@ def run_in_slices(
     """
     giver = places.native("slices")
     if not giver.exists():
-        raise SetupError(f"the native part {giver} is missing", remedy="Start again with ./heapyard, which builds it.")
+        raise SetupError(f"the native part {giver} is missing", remedy=places.repair())
     before = read_guards()
     with ExitStack() as closing:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in launches]

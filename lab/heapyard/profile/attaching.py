@@ -145,7 +145,7 @@ def inject(pid: int, library: Path, entry: str, argument: str) -> dict[str, str]
     """
     binary = places.native("injector")
     if not binary.exists():
-        raise SetupError(f"the native part {binary} is missing", remedy="Start again with ./heapyard, which builds it.")
+        raise SetupError(f"the native part {binary} is missing", remedy=places.repair())
     words = [str(binary), "--pid", str(pid), "--library", str(library), "--entry", entry, "--argument", argument]
     # In a session of its own: Ctrl-C must not end it half-way, though the process would go on even then.
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -9,13 +9,11 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model.allocator import Allocator
 from ..model.errors import HeapyardError, SetupError, UsageError
 from ..model.experiment import Experiment, Settings, Treatment
-from .consoles import remark
 
 if TYPE_CHECKING:
     from ..catalog.study import Study
@@ -28,14 +26,16 @@ DEFAULT_PATIENCE = 20.0  # times the baseline's warm-up, unless a time limit is 
 _SEED_LIMIT = 2**31  # seeds stay short enough to type
 
 
-def assemble(
-    study: Study, *, full: bool = False, to_run: bool = True, say: Callable[[str], None] = remark
-) -> Experiment:
+def silent(_: str) -> None:
+    """What is said, if nobody wants to hear it."""
+
+
+def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Callable[[str], None] = silent) -> Experiment:
     """The experiment a study describes on this machine. Installs usual allocators and programs that are missing.
 
     UsageError for names that mean nothing; SetupError when there is nothing to compare. `full`: programs at full size
     unless the study says otherwise. Making inputs may take a while the first time. `to_run`: UsageError too where a level
-    needs a setting of the machine that this process may not change.
+    needs a setting of the machine that this process may not change. `say` is told what is installed or left out.
     """
     from ..catalog.treatments import cross
     from ..execute.huge_pages import require
@@ -213,20 +213,3 @@ def _usual_programs(say: Callable[[str], None]) -> tuple[str, ...]:
 def _title(programs: list[str], allocators: list[Allocator]) -> str:
     shown = ", ".join(programs) if len(programs) <= 3 else f"{len(programs)} programs"
     return f"{shown} under {len(allocators)} allocators"
-
-
-def spool_stdin(parent: Path) -> Path:
-    """Keep our standard input for the trials to read, each from its beginning: a file named by its content.
-
-    O(bytes).
-    """
-    import hashlib
-    import tempfile
-
-    folder = parent / "stdin"
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as kept:
-        shutil.copyfileobj(sys.stdin.buffer, kept)
-    with open(kept.name, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Path(kept.name).replace(folder / digest)

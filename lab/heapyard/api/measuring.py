@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carrying out a stored experiment on this machine: the machine's lock, the state of the machine, the trials."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .. import store
+from ..execute.experiment import Launch, carry_out
+from ..execute.huge_pages import level_of, require
+from ..execute.loop_watcher import Watcher
+from ..model.errors import HeapyardError
+from ..model.experiment import Experiment
+
+if TYPE_CHECKING:
+    from ..store import StoredJournal
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A journal under the machine's lock. `release` gives the lock up early, once the trials are over."""
+
+    journal: StoredJournal
+    experiment: Experiment
+    release: Callable[[], None]
+
+
+@contextmanager
+def opened(
+    journal: Callable[[], StoredJournal],
+    title: str,
+    *,
+    wait: bool = False,
+    waiting: Callable[[str], None] = lambda who: None,
+    change: Callable[[Experiment], Experiment] = lambda e: e,
+) -> Iterator[Opened]:
+    """Take the machine's lock, then open the journal; `change` alters the settings of an experiment that goes on.
+
+    HeapyardError when another experiment runs, unless `wait`; `waiting` is then told which.
+    """
+    lock = store.MachineLock()
+    lock.acquire(title, wait=wait, waiting=waiting)
+    try:
+        with journal() as opened_journal:
+            experiment = change(opened_journal.experiment)
+            require({level_of(t) for t in experiment.treatments}, change_system=experiment.settings.change_system)
+            if experiment != opened_journal.experiment:
+                opened_journal.set_settings(experiment.settings)
+            yield Opened(opened_journal, experiment, lock.release)
+    finally:
+        lock.release()
+
+
+def measure(
+    journal: StoredJournal, experiment: Experiment, *, resumed: bool, watcher: Watcher | None, stop: threading.Event | None
+) -> str:
+    """Run the trials; `finished` or `interrupted`. What was measured is safe whatever is raised."""
+    from ..execute.environment import snapshot
+    from ..execute.trial import run_trial
+
+    launch: Launch = run_trial
+    status = "failed"
+    try:
+        journal.set_status("running")
+        journal.snapshot("resumed" if resumed else "start", snapshot())
+        status = carry_out(experiment, journal, launch, watcher=watcher, stop=stop)
+        journal.snapshot("end", snapshot())
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    except HeapyardError as error:
+        if error.remedy is None:
+            error.remedy = f"heapyard show {journal.id} --trials tells more."
+        raise
+    finally:
+        try:
+            journal.set_status(status)
+        except HeapyardError:
+            pass  # the disk is full: the error that is on its way says so
+    return status
