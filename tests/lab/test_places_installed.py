@@ -56,7 +56,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, home: Path, *words: object) -> str:
     """What the lab of that folder says, to a user who has no checkout."""
     start = f"import sys; sys.path.insert(0, {str(wheel)!r}); from heapyard.__main__ import main; main()"
-    env = {"HOME": str(home), "PATH": os.environ["PATH"], "HEAPYARD_OFFLINE": "1"}
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "HEAPYARD_OFFLINE": "1", "HEAPYARD_LOCK": str(home / "lock")}
     return carry_out(sys.executable, "-I", "-c", start, *words, env=env, cwd=home)
 
 

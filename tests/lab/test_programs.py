@@ -158,7 +158,7 @@ def test_a_helper_that_is_missing_makes_the_program_unavailable(catalog):
 
 def test_what_is_built_here_says_how_to_build_it(catalog):
     write(catalog, "card", CARD.replace('"sh"', '"{bin}/card"'))
-    assert load_programs()["card"].reason == "it has not been built; start ./heapyard once"
+    assert load_programs()["card"].reason == "it has not been built. Start again with ./heapyard, which builds it."
 
 
 def test_the_users_own_program_joins_the_catalog(catalog, tmp_path):

@@ -17,6 +17,7 @@ ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ")
 
 def paragraphs(text: str) -> Iterator[str]:
     """Running text and items of lists, each as one line."""
+    text = re.sub(r"<!-- measured: begin -->.*?<!-- measured: end -->", "", text, flags=re.DOTALL)  # a command's words
     text = re.sub(r"```.*?```", "", text.partition("\n## Literature")[0], flags=re.DOTALL)
     parts: list[str] = []
     in_item = False
