@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tracer/events/modules.hpp"
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"
