@@ -9,10 +9,15 @@
 namespace heapyard::tracer {
 namespace {
 
+// Of what happens seldom: out of line.
+[[gnu::noinline, gnu::cold]] bool write_seldom(ThreadState& self, Kind kind, Owned owned) {
+  return write_owned(self, kind, owned, when(self));
+}
+
 // Its address has come again: nobody has seen its free.
-[[gnu::noinline, gnu::cold]] void record_unseen_free(ThreadState& self, const Owned& owned) {
+void record_unseen_free(ThreadState& self, const Owned& owned) {
   shared().lost.frees.fetch_add(1, std::memory_order_relaxed);
-  write_owned(self, Kind::kGone, owned, when(self));
+  write_seldom(self, Kind::kGone, owned);
 }
 
 // The free of a block of this owner. False: it has none, or nothing is recorded.
@@ -67,7 +72,7 @@ bool release_slowly(void* block, FreeKind free, Kind kind, Owned owned) {
 
 void record_back(ThreadState& self, std::uintptr_t address, const Owned& moved) {
   std::uint64_t* word = exact.tags.place(address, moved.size, shared().own_bytes);
-  if (word == nullptr || !write_owned(self, Kind::kBack, moved, when(self))) return;
+  if (word == nullptr || !write_seldom(self, Kind::kBack, moved)) return;
   BlockTags::put(word, address, moved);
 }
 

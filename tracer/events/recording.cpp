@@ -31,6 +31,16 @@ namespace {
   return block;
 }
 
+// What follows the short ways, where frees have waited for their end.
+[[gnu::noinline, gnu::cold]] void* after_pended(void* block) {
+  const Recording recording(this_thread);
+  return block;
+}
+[[gnu::noinline, gnu::cold]] bool after_pended() {
+  const Recording recording(this_thread);
+  return true;
+}
+
 // What follows in remembered_chain(), where the chain is not the expected one.
 [[gnu::noinline]] std::uint64_t other_remembered_chain(ThreadState& self, void* frame) {
   const std::uint64_t chain = other_remembered_chain_of(self, caller_of(frame));
@@ -79,7 +89,7 @@ void record_event(void* block, std::size_t size, void* frame, Source source) {
   if (!record_quickly(self, block, size, chain)) [[unlikely]]
     return record_slowly(block, size, frame);
   if (self.pended != 0) [[unlikely]]
-    end_recording(self);
+    return after_pended(block);
   return block;
 }
 
@@ -93,7 +103,7 @@ void record_event(void* block, std::size_t size, void* frame, Source source) {
   const Kind record = kind == FreeKind::kMove ? Kind::kGoneMove : at_once ? Kind::kGoneAtOnce : Kind::kGone;
   if (!owned.owner || kind != FreeKind::kFree || !release_quickly(self, record, owned)) [[unlikely]]
     return release_slowly(block, kind, record, owned);
-  return self.pended == 0 || end_recording(self);
+  return self.pended == 0 || after_pended();
 }
 
 void record_stay(void* block) {

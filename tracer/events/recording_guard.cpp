@@ -24,9 +24,4 @@ void write_pended(ThreadState& self) {
   }
 }
 
-bool end_recording(ThreadState& self) {
-  const Recording recording(self);
-  return true;
-}
-
 }  // namespace heapyard::tracer

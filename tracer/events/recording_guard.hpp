@@ -44,7 +44,7 @@ class Recording {
   const bool held_;
 };
 
-// For the short ways, which know that the thread is at_hand() and leave what waits to whoever calls them.
+// For the short ways, which know that the thread is at_hand(), and have what waits recorded afterwards.
 [[gnu::always_inline]] inline void begin_short_recording(ThreadState& self) {
   self.busy = Busy::kRecording;
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -53,8 +53,6 @@ class Recording {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   self.busy = Busy::kNo;
 }
-// What waited meanwhile is recorded. True.
-[[gnu::cold]] bool end_recording(ThreadState& self);
 
 // What the thread allocates meanwhile is nobody's memory.
 class SettingUp {
