@@ -43,7 +43,7 @@ ChainWalker::Chain walk(ThreadState& self, const Registers& at) {
 
 // The number of the chain just walked, which the collector has been sent; 0 if there was no room to send or to number
 // it.
-std::uint64_t number_of(ThreadState& self, const ChainWalker::Chain& chain) {
+std::uint64_t number_of(ThreadState& self, ChainWalker::Chain chain) {
   const std::uint64_t number = numbers.of(chain.hash);
   if (number == 0) [[unlikely]] {
     shared().lost.set_full.fetch_add(1, std::memory_order_relaxed);

@@ -39,15 +39,7 @@ void record_drawn(ThreadState& self, void* block, std::size_t size, void* frame)
   }
 }
 
-std::uint64_t* place_sample(ThreadState& self, std::uintptr_t address, std::uint64_t now, std::size_t words) {
-  if (!samples.insert(address, now)) {
-    shared().lost.set_full.fetch_add(1, std::memory_order_relaxed);
-    return nullptr;
-  }
-  std::uint64_t* at = room(self, words);
-  if (at == nullptr) samples.erase(address);
-  return at;
-}
+void take_sample_back(std::uintptr_t address) { samples.erase(address); }
 
 bool free_sampled(void* block, FreeKind kind) {
   if (block == nullptr || !current.session || mode() == Mode::kExact) return false;
