@@ -18,7 +18,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracer/collector/monotonic.hpp"
 #include "tracer/collector/process.hpp"
 #include "tracer/collector/tasks.hpp"
 #include "tracer/collector/wait.hpp"
@@ -46,18 +46,13 @@ namespace {
 using heapyard::tracer::FileBudget;
 using heapyard::tracer::kProgramPath;
 using heapyard::tracer::Limits;
+using heapyard::tracer::monotonic;
 using heapyard::tracer::Process;
 using heapyard::tracer::Untraced;
 
 constexpr std::uint64_t kTick = 10'000'000;  // nanoseconds
 constexpr std::size_t kRemembered = 10'000;  // processes that are not traced
 constexpr int kWelcomes = 8, kQueue = 512;   // programs between two looks at all of them; that wait at most
-
-std::uint64_t monotonic() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 int listen_at(const std::string& path) {
   sockaddr_un address{};
