@@ -22,7 +22,7 @@ inline constinit std::atomic<std::uint32_t> generation{1};  // another once modu
 // Tells the collector of it, if that was not done. The thread has a ring.
 void send_module(ThreadState& self, const dl_find_object& object);
 
-// The collector knows of none: it is another one's from now on.
+// The collector is told of every object anew: in a forked child, or once some may have gone. O(1).
 void tell_modules_anew();
 
 // Some may have been unloaded. O(rules there may be).
