@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tracer/collector/bytes.hpp"
@@ -11,17 +12,15 @@
 namespace heapyard::tracer {
 
 struct Module {
-  std::uint64_t begin, end, bias;
+  std::uint64_t begin = 0, end = 0, bias = 0;
   std::string path, build_id;  // hexadecimal
-  bool mapped;
+  bool mapped = false;
 };
 
 class Modules {
  public:
   // Module 0: code of no file; the offset is the address, or says why frames are missing (ChainEnd, CallTree).
   static constexpr std::uint32_t kNone = 0;
-
-  Modules() { all_.push_back({0, 0, 0, "", "", false}); }
 
   // What lay there before has gone. The same file at the same place is the same module. False: it is not there, for
   // there is no room for another.
@@ -33,7 +32,7 @@ class Modules {
     }
     if (!room) return false;
     module.mapped = true;
-    all_.push_back(module);
+    all_.push_back(std::move(module));
     last_ = static_cast<std::uint32_t>(all_.size() - 1);
     return true;
   }
@@ -69,7 +68,7 @@ class Modules {
   std::size_t size() const { return all_.size(); }
 
  private:
-  std::vector<Module> all_;
+  std::vector<Module> all_ = std::vector<Module>(1);
   std::uint32_t last_ = 0;
 };
 

@@ -29,6 +29,12 @@ struct NextMalloc {
   Pointer<std::size_t(void*)> malloc_usable_size;
   Pointer<int(void*)> dlclose;
 };
+extern NextMalloc next_malloc __attribute__((visibility("hidden")));  // so that its address is no load
+
+template <class Function>
+Function* of(const Pointer<Function>& pointer) {
+  return pointer.load(std::memory_order_relaxed);
+}
 
 // Blocks for the time before the next malloc is known: 64 KiB, more than the dynamic linker asks for.
 class EarlyBlocks {
@@ -58,7 +64,7 @@ class EarlyBlocks {
   std::atomic<std::size_t> used_{0};
 };
 
-extern EarlyBlocks early_blocks;
+extern EarlyBlocks early_blocks __attribute__((visibility("hidden")));
 
 // Now rather than at the first call.
 void find_next_malloc();

@@ -42,4 +42,6 @@ class SpareChains {
   std::atomic<ChainMemory*> spares_[kSpare] = {};
 };
 
+inline constinit SpareChains spare_chains;
+
 }  // namespace heapyard::tracer

@@ -56,5 +56,6 @@ struct ThreadState {
   OwnStack stack;
   ChainMemory* chains = nullptr;
 };
+extern thread_local constinit ThreadState this_thread __attribute__((tls_model("initial-exec")));
 
 }  // namespace heapyard::tracer

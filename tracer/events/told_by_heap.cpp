@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands in for hooks.cpp where the heap itself tells, of pages or of samples: malloc is the heap's own, and
 // nothing is in front of it.
+#include "tracer/events/modules.hpp"
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"

@@ -34,7 +34,7 @@ class SampleSet {
   }
 
   // `allocated`: the stamp of its allocation.
-  bool insert(std::uintptr_t address, std::uint64_t allocated) {
+  [[gnu::noinline]] bool insert(std::uintptr_t address, std::uint64_t allocated) {
     const std::uint64_t hash = mix(address);
     for (;;) {
       std::uint32_t used = in_use();
