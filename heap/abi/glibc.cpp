@@ -21,7 +21,7 @@ int mallopt(int, int) noexcept { return 1; }
 // arena: bytes mapped; uordblks: in use by the program; fordblks: free, or in a cache; the rest is 0.
 struct mallinfo2 mallinfo2() noexcept {
   const auto usage = Heap::usage();
-  struct mallinfo2 info {};
+  struct mallinfo2 info{};
   info.arena = usage.mapped;
   info.uordblks = usage.held();
   info.fordblks = usage.mapped - usage.held();
@@ -31,7 +31,7 @@ struct mallinfo2 mallinfo2() noexcept {
 // The same in 32 bits, where numbers beyond 2 GiB wrap around as glibc's do.
 struct mallinfo mallinfo() noexcept {
   const struct mallinfo2 wide = mallinfo2();
-  struct mallinfo info {};
+  struct mallinfo info{};
   info.arena = static_cast<int>(wide.arena);
   info.fordblks = static_cast<int>(wide.fordblks);
   info.uordblks = static_cast<int>(wide.uordblks);

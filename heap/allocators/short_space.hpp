@@ -14,8 +14,7 @@ namespace heapyard {
 inline constexpr unsigned kTightHeaps = 8;  // of page records
 
 template <class Ranges>
-using TightOver =
-    TightBlocks<BfmSteps, MultiHeap<BucketHeap<BfmSteps, Ranges>, Ranges, kTightHeaps>, Ranges>;
+using TightOver = TightBlocks<BfmSteps, MultiHeap<BucketHeap<BfmSteps, Ranges>, Ranges, kTightHeaps>, Ranges>;
 
 // Owner: the composition's parts.
 template <class Pages, class Owner>

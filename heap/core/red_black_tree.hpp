@@ -20,7 +20,7 @@ struct TreeLinks {
 };
 
 // `Hook` names the links within a node, so that a node may stand in several trees.
-template <class Node, TreeLinks<Node> Node::*Hook>
+template <class Node, TreeLinks<Node> Node::* Hook>
 class RedBlackTree {
  public:
   // `nil`: the sentinel, all its links zero; it must outlive the tree.

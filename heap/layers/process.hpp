@@ -205,7 +205,7 @@ class Process {
   static inline constinit Gate gate_;
   static inline constinit bool for_ever_ = false;  // closed, in this process
   // Of this thread.
-  static inline constinit thread_local Place* place_ = nullptr;  // while it has a front end
+  static inline constinit thread_local Place* place_ = nullptr;   // while it has a front end
   static inline constinit thread_local std::uint32_t forks_ = 0;  // prepared, and neither parent nor child yet
   static inline constinit thread_local bool whole_ = false;       // nobody else was inside when it forked last
   static inline constinit thread_local bool held_ = false;        // the front end's own locks

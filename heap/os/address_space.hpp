@@ -66,7 +66,7 @@ inline std::size_t address_limit() {
   const KeepErrno keep;
   std::size_t least = SIZE_MAX;
   for (const auto what : {RLIMIT_AS, RLIMIT_DATA}) {
-    struct rlimit limit {};
+    struct rlimit limit{};
     if (getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
       least = std::min(least, static_cast<std::size_t>(limit.rlim_cur));
   }

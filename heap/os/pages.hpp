@@ -69,8 +69,8 @@ enum class Placed { done, occupied, refused };
 // wish; then nothing is ever placed.)
 inline Placed place(void* at, std::size_t bytes) {
   const KeepErrno keep;
-  void* memory = mmap(at, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  void* memory =
+      mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (memory == at) return Placed::done;
   if (memory == MAP_FAILED) return errno == EEXIST ? Placed::occupied : Placed::refused;
   munmap(memory, bytes);

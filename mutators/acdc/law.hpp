@@ -57,7 +57,8 @@ inline Draw draw_paper(const Options& o, kit::Random& random) {
   const bool list = o.compat ? [&] {  // published code: 101 values, the last of them a list again
     const auto value = static_cast<std::int64_t>(random.below(101));
     return value < o.list_ratio || value == 100;
-  }() : random.percent(o.list_ratio);
+  }()
+                             : random.percent(o.list_ratio);
   draw.shape = list ? Shape::kList : Shape::kTree;
   draw.shared = o.shared && percent(random, o.shared_ratio, o.compat);
   draw.permanent = o.permanent_ratio && percent(random, o.permanent_ratio, false);

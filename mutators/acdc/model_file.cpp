@@ -79,7 +79,7 @@ void build_alias(Group& group, std::uint32_t* scratch) {
 Model read_model(const char* path, kit::Arena& arena) {
   Reader reader{path};
   const int file = open(path, O_RDONLY | O_CLOEXEC);
-  struct stat status {};
+  struct stat status{};
   if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
     kit::fatal(kit::kExitUsage, "cannot read the model ", std::string_view(path));
   const auto size = static_cast<std::size_t>(status.st_size);

@@ -43,7 +43,8 @@ class Json {
     return *this;
   }
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Json& value(T number) {
+    requires(!std::same_as<T, bool>)
+  Json& value(T number) {
     separate();
     out_ << number;
     return *this;

@@ -103,7 +103,8 @@ class Operations {
     void* const block = observer_.around(Call::kAligned, [&] { return std::aligned_alloc(alignment, size); });
     return allocated(Call::kAligned, block, size, object);
   }
-  // Cache lines that no other object shares. It counts, and is logged, as what was asked for: the same work as unpadded.
+  // Cache lines that no other object shares. It counts, and is logged, as what was asked for: the same work as
+  // unpadded.
   void* allocate_padded(std::uint64_t size, std::uint64_t object) {
     void* const block = observer_.around(Call::kAligned, [&] {
       void* found = nullptr;

@@ -41,7 +41,8 @@ class Text {
   Text& operator<<(char piece) { return *this << std::string_view(&piece, 1); }
 
   template <std::integral T>
-  requires(!std::same_as<T, char> && !std::same_as<T, bool>) Text& operator<<(T number) {
+    requires(!std::same_as<T, char> && !std::same_as<T, bool>)
+  Text& operator<<(T number) {
     return append([&](char* first, char* last) { return std::to_chars(first, last, number); });
   }
   Text& operator<<(const Counted& counted) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two programs that read Python for faults, as pyproject.toml sets them: ruff over the tree, mypy over the lab."""
+"""Programs that read sources for faults: ruff over Python, mypy over the lab, clang-format over what is native."""
 
 from __future__ import annotations
 
@@ -41,6 +41,27 @@ def test_mypy_finds_nothing_in_the_lab() -> None:
     code, words = mypy()
     assert code == 0, words
     assert "no issues found in" in words
+
+
+def layout(*sources: Path) -> tuple[int, str]:
+    """Of native sources, as .clang-format has it; `clang-format -i FILE...` puts it right."""
+    tool = Path(sys.executable).parent / "clang-format"
+    done = subprocess.run([tool, "--dry-run", "-Werror", f"--style=file:{ROOT / '.clang-format'}", *sources],
+                          cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    return done.returncode, done.stderr
+
+
+def test_native_sources_are_laid_out_alike() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.cpp", "*.hpp", "*.c", "*.h"], cwd=ROOT, capture_output=True, text=True)
+    sources = [ROOT / name for name in listed.stdout.split()]
+    code, words = layout(*sources)
+    assert len(sources) > 300 and code == 0, words[-4000:]
+
+
+def test_another_layout_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "odd.cpp").write_text("int  f( ) {return 1 ;}\n")
+    code, words = layout(tmp_path / "odd.cpp")
+    assert code != 0 and "odd.cpp:1" in words
 
 
 @pytest.mark.parametrize("source, rule", [

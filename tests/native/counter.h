@@ -9,7 +9,7 @@
 
 /* How often it was called before, over all processes; 0 for ever without the variable. No heap is used. */
 static inline long next_count(void) {
-  const char *path = getenv("HEAPYARD_TEST_COUNTER");
+  const char* path = getenv("HEAPYARD_TEST_COUNTER");
   int file = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
   if (file < 0) return 0;
   struct stat found = {0};

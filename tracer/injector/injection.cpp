@@ -17,19 +17,20 @@ namespace heapyard::injector {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 10s;         // for the call
+constexpr auto kPatience = 10s;           // for the call
 constexpr auto kPatienceAfterwards = 2s;  // for the way back
-constexpr int kShadowStack = 0x204;     // NT_X86_SHSTK
-constexpr int kSetxid = 33;             // by which glibc has every thread change its user; who does it waits for all
+constexpr int kShadowStack = 0x204;       // NT_X86_SHSTK
+constexpr int kSetxid = 33;               // by which glibc has every thread change its user; who does it waits for all
 
 constexpr std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
 // What the thread's own instructions raise: to block them is to be killed by them.
-constexpr std::uint64_t kOwnFaults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS);
+constexpr std::uint64_t kOwnFaults =
+    bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS);
 constexpr std::uint64_t kBlockedMeanwhile = ~(kOwnFaults | bit(kSetxid));
 
 // Which bytes of NT_X86_XSTATE, or of its beginning, NT_PRFPREG, are the thread's state. Not: where the last x87
-// instruction and its operand were, which processors of some makers do not keep; what the kernel lends to user mode; the
-// header.
+// instruction and its operand were, which processors of some makers do not keep; what the kernel lends to user mode;
+// the header.
 bool is_state(std::size_t byte) { return (byte >= 24 && byte < 464) || byte < 6 || byte >= 576; }
 
 bool same_state(const std::vector<unsigned char>& one, const std::vector<unsigned char>& other) {
@@ -136,15 +137,17 @@ class Call {
           if (!tracee_.interrupt()) return gone();
           if (tracee_.wait(Clock::now() + kPatienceAfterwards) == Stop::kLate)
             return fail("the call does not come back");
-          fail("loading the tracer took longer than 10 s and was given up; the thread is back where it was, but other "
-               "libraries may not load any more");
+          fail(
+              "loading the tracer took longer than 10 s and was given up; the thread is back where it was, but other "
+              "libraries may not load any more");
           abandon();
           abandoned = true;
           until = Clock::now() + kPatienceAfterwards;
           continue;
         case Stop::kSignal:
           if ((bit(tracee_.signal()) & kOwnFaults) != 0 && tracee_.has_faulted() && block_ != 0 && !abandoned) {
-            fail("the call ended with signal " + std::to_string(tracee_.signal()) + " (" + strsignal(tracee_.signal()) + ")");
+            fail("the call ended with signal " + std::to_string(tracee_.signal()) + " (" + strsignal(tracee_.signal()) +
+                 ")");
             abandon();
             abandoned = true;
           } else {

@@ -29,11 +29,11 @@ struct Answer {
   Ending ending = Ending::kBusy;
   long result = 0;
   std::string text;
-  pid_t thread = 0;            // the one that called
-  unsigned looks = 0;          // threads stopped to see where they are
-  std::int64_t stopped = 0;    // nanoseconds in which the thread that called did not do its own work
+  pid_t thread = 0;               // the one that called
+  unsigned looks = 0;             // threads stopped to see where they are
+  std::int64_t stopped = 0;       // nanoseconds in which the thread that called did not do its own work
   std::int64_t longest_look = 0;  // nanoseconds
-  bool mended = false;         // its extended registers had to be written back
+  bool mended = false;            // its extended registers had to be written back
 };
 
 // Stands at Stop::kAsked with nothing pending, and was found safe. `natural`: its registers. The thread is let go in

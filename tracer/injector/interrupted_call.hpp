@@ -3,8 +3,8 @@
 //
 // Most calls restart by themselves when the thread goes on: the kernel keeps a number of its own (-512 to -516) in rax
 // until then, which must reach the program in no case. Some return EINTR although no signal came; a program alone would
-// never have seen that. Those are restarted here. (Linux: include/linux/errno.h; signal(7), "Interruption of system calls
-// and library functions by stop signals".)
+// never have seen that. Those are restarted here. (Linux: include/linux/errno.h; signal(7), "Interruption of system
+// calls and library functions by stop signals".)
 #pragma once
 
 #include <sys/syscall.h>
@@ -16,16 +16,21 @@
 
 namespace heapyard::injector {
 
-enum Restart : long { kRestartAlways = -512, kRestartNoInterrupt = -513, kRestartNoHandler = -514, kRestartBlock = -516 };
+enum Restart : long {
+  kRestartAlways = -512,
+  kRestartNoInterrupt = -513,
+  kRestartNoHandler = -514,
+  kRestartBlock = -516
+};
 constexpr int kBytesOfSyscall = 2;  // of the instruction
 
 // Calls that return EINTR after a stop, having done nothing: to call again is the same as not to have stopped. Only
 // their time limit begins anew.
 constexpr std::array kReturnsEintr = {
-    SYS_epoll_wait, SYS_epoll_pwait,    SYS_epoll_pwait2,   SYS_semop,    SYS_semtimedop, SYS_rt_sigtimedwait,
-    SYS_io_getevents, SYS_io_uring_enter, SYS_fallocate,    SYS_read,     SYS_readv,      SYS_recvfrom,
-    SYS_recvmsg,    SYS_accept,         SYS_accept4,        SYS_connect,  SYS_write,      SYS_writev,
-    SYS_sendto,     SYS_sendmsg,
+    SYS_epoll_wait,      SYS_epoll_pwait,  SYS_epoll_pwait2,   SYS_semop,     SYS_semtimedop,
+    SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_uring_enter, SYS_fallocate, SYS_read,
+    SYS_readv,           SYS_recvfrom,     SYS_recvmsg,        SYS_accept,    SYS_accept4,
+    SYS_connect,         SYS_write,        SYS_writev,         SYS_sendto,    SYS_sendmsg,
 };
 
 inline bool returns_eintr(long call) {

@@ -65,15 +65,17 @@ void read_symbols(const ProcessMemory& memory, const Dynamic& dynamic, std::uint
     if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names.size())
       continue;
     const std::uint64_t begin = base + symbol.st_value;
-    object.symbols.emplace(names.c_str() + symbol.st_name, Range{begin, begin + std::max<std::uint64_t>(symbol.st_size, 1)});
+    object.symbols.emplace(names.c_str() + symbol.st_name,
+                           Range{begin, begin + std::max<std::uint64_t>(symbol.st_size, 1)});
   }
 }
 
 std::optional<LoadedObject> object_at(const ProcessMemory& memory, const Mapping& first) {
   Elf64_Ehdr header;
   if (!memory.read(first.begin, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 || header.e_phentsize != sizeof(Elf64_Phdr) ||
-      header.e_phnum > 100 || (header.e_type != ET_DYN && header.e_type != ET_EXEC))
+      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > 100 ||
+      (header.e_type != ET_DYN && header.e_type != ET_EXEC))
     return {};
   std::vector<Elf64_Phdr> parts(header.e_phnum);
   if (!memory.read(first.begin + header.e_phoff, parts.data(), parts.size() * sizeof(Elf64_Phdr))) return {};
@@ -92,7 +94,8 @@ std::optional<LoadedObject> object_at(const ProcessMemory& memory, const Mapping
         object.slack.push_back({(end + 15) & ~std::uint64_t{15}, (end + kPage - 1) & ~(kPage - 1)});
     }
     if (part.p_type == PT_DYNAMIC)
-      if (const auto dynamic = dynamic_of(memory, begin, part.p_memsz, base)) read_symbols(memory, *dynamic, base, object);
+      if (const auto dynamic = dynamic_of(memory, begin, part.p_memsz, base))
+        read_symbols(memory, *dynamic, base, object);
   }
   return object;
 }

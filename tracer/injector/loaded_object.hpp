@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An object (program or library) that a process has loaded, read from the process's own memory: the file of that name may
-// have been replaced since, and then has other addresses.
+// An object (program or library) that a process has loaded, read from the process's own memory: the file of that name
+// may have been replaced since, and then has other addresses.
 #pragma once
 
 #include <cstdint>

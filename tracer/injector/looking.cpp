@@ -42,7 +42,8 @@ bool is_the_only_one(pid_t pid) {
 void block_signals() {
   sigset_t held;
   sigemptyset(&held);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU}) sigaddset(&held, signal);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU})
+    sigaddset(&held, signal);
   sigprocmask(SIG_BLOCK, &held, nullptr);
 }
 
@@ -179,7 +180,8 @@ class Looking {
 
 Answer inject(const Request& request) {
   block_signals();
-  if (!is_the_only_one(request.pid)) return {.ending = Ending::kBusy, .text = "another heapyard is attaching to it just now"};
+  if (!is_the_only_one(request.pid))
+    return {.ending = Ending::kBusy, .text = "another heapyard is attaching to it just now"};
   const auto until = Clock::now() + kPatience;
   for (;;) {
     Looking looking(request);

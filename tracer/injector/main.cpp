@@ -16,13 +16,20 @@ using namespace heapyard::injector;
 
 const char* name_of(Ending ending) {
   switch (ending) {
-    case Ending::kCalled: return "called";
-    case Ending::kNotLoaded: return "not-loaded";
-    case Ending::kRefused: return "refused";
-    case Ending::kBusy: return "busy";
-    case Ending::kNotPermitted: return "not-permitted";
-    case Ending::kFailed: return "failed";
-    case Ending::kGone: return "gone";
+    case Ending::kCalled:
+      return "called";
+    case Ending::kNotLoaded:
+      return "not-loaded";
+    case Ending::kRefused:
+      return "refused";
+    case Ending::kBusy:
+      return "busy";
+    case Ending::kNotPermitted:
+      return "not-permitted";
+    case Ending::kFailed:
+      return "failed";
+    case Ending::kGone:
+      return "gone";
   }
   return "?";
 }
@@ -34,11 +41,16 @@ bool parse(int count, char** words, Request& request) {
                             {"argument", required_argument, nullptr, 'a'},
                             {}};
   for (int option; (option = getopt_long(count, words, "", options, nullptr)) != -1;) {
-    if (option == 'p') request.pid = std::atoi(optarg);
-    else if (option == 'l') request.library = optarg;
-    else if (option == 'e') request.entry = optarg;
-    else if (option == 'a') request.argument = optarg;
-    else return false;
+    if (option == 'p')
+      request.pid = std::atoi(optarg);
+    else if (option == 'l')
+      request.library = optarg;
+    else if (option == 'e')
+      request.entry = optarg;
+    else if (option == 'a')
+      request.argument = optarg;
+    else
+      return false;
   }
   return optind == count && request.pid > 0 && !request.library.empty() && !request.entry.empty();
 }
@@ -55,7 +67,8 @@ int main(int count, char** words) {
   for (char& letter : answer.text)
     if (letter == '\n') letter = ' ';
   std::printf("ending %s\nresult %ld\nthread %d\nlooks %u\nstopped-ns %lld\nlongest-look-ns %lld\nmended %d\ntext %s\n",
-              name_of(answer.ending), answer.result, answer.thread, answer.looks, static_cast<long long>(answer.stopped),
-              static_cast<long long>(answer.longest_look), answer.mended, answer.text.c_str());
+              name_of(answer.ending), answer.result, answer.thread, answer.looks,
+              static_cast<long long>(answer.stopped), static_cast<long long>(answer.longest_look), answer.mended,
+              answer.text.c_str());
   return answer.ending == Ending::kCalled ? 0 : 1;
 }

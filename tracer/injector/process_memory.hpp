@@ -23,7 +23,8 @@ namespace heapyard::injector {
 class ProcessMemory {
  public:
   explicit ProcessMemory(pid_t pid)
-      : file_(open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC)), error_(file_ < 0 ? errno : 0) {}
+      : file_(open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC)),
+        error_(file_ < 0 ? errno : 0) {}
   ~ProcessMemory() {
     if (file_ >= 0) close(file_);
   }

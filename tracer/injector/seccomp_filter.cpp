@@ -70,26 +70,41 @@ std::optional<std::uint32_t> word_at(const seccomp_data& data, std::uint32_t off
 
 bool jumps(std::uint16_t operation, std::uint32_t a, std::uint32_t value) {
   switch (operation) {
-    case BPF_JEQ: return a == value;
-    case BPF_JGT: return a > value;
-    case BPF_JGE: return a >= value;
-    default: return (a & value) != 0;  // BPF_JSET
+    case BPF_JEQ:
+      return a == value;
+    case BPF_JGT:
+      return a > value;
+    case BPF_JGE:
+      return a >= value;
+    default:
+      return (a & value) != 0;  // BPF_JSET
   }
 }
 
 std::optional<std::uint32_t> computed(std::uint16_t operation, std::uint32_t a, std::uint32_t value) {
   switch (operation) {
-    case BPF_ADD: return a + value;
-    case BPF_SUB: return a - value;
-    case BPF_MUL: return a * value;
-    case BPF_DIV: return value == 0 ? std::optional<std::uint32_t>{} : a / value;
-    case BPF_OR: return a | value;
-    case BPF_AND: return a & value;
-    case BPF_XOR: return a ^ value;
-    case BPF_LSH: return value > 31 ? 0 : a << value;
-    case BPF_RSH: return value > 31 ? 0 : a >> value;
-    case BPF_NEG: return 0 - a;
-    default: return {};
+    case BPF_ADD:
+      return a + value;
+    case BPF_SUB:
+      return a - value;
+    case BPF_MUL:
+      return a * value;
+    case BPF_DIV:
+      return value == 0 ? std::optional<std::uint32_t>{} : a / value;
+    case BPF_OR:
+      return a | value;
+    case BPF_AND:
+      return a & value;
+    case BPF_XOR:
+      return a ^ value;
+    case BPF_LSH:
+      return value > 31 ? 0 : a << value;
+    case BPF_RSH:
+      return value > 31 ? 0 : a >> value;
+    case BPF_NEG:
+      return 0 - a;
+    default:
+      return {};
   }
 }
 
@@ -110,11 +125,16 @@ std::uint32_t verdict_of(std::span<const sock_filter> filter, const SystemCall& 
       case BPF_LD:
       case BPF_LDX: {
         std::uint32_t& to = BPF_CLASS(step.code) == BPF_LD ? a : x;
-        if (BPF_MODE(step.code) == BPF_IMM) to = step.k;
-        else if (BPF_MODE(step.code) == BPF_LEN) to = sizeof data;
-        else if (BPF_MODE(step.code) == BPF_MEM && is_cell) to = cells[step.k];
-        else if (const auto word = word_at(data, step.k); BPF_MODE(step.code) == BPF_ABS && word) to = *word;
-        else return SECCOMP_RET_KILL_PROCESS;
+        if (BPF_MODE(step.code) == BPF_IMM)
+          to = step.k;
+        else if (BPF_MODE(step.code) == BPF_LEN)
+          to = sizeof data;
+        else if (BPF_MODE(step.code) == BPF_MEM && is_cell)
+          to = cells[step.k];
+        else if (const auto word = word_at(data, step.k); BPF_MODE(step.code) == BPF_ABS && word)
+          to = *word;
+        else
+          return SECCOMP_RET_KILL_PROCESS;
         break;
       }
       case BPF_ST:
@@ -129,14 +149,18 @@ std::uint32_t verdict_of(std::span<const sock_filter> filter, const SystemCall& 
         break;
       }
       case BPF_JMP:
-        if (BPF_OP(step.code) == BPF_JA) at += step.k;
-        else at += jumps(BPF_OP(step.code), a, value) ? step.jt : step.jf;
+        if (BPF_OP(step.code) == BPF_JA)
+          at += step.k;
+        else
+          at += jumps(BPF_OP(step.code), a, value) ? step.jt : step.jf;
         break;
       case BPF_RET:
         return BPF_RVAL(step.code) == BPF_A ? a : step.k;
       case BPF_MISC:
-        if (BPF_MISCOP(step.code) == BPF_TAX) x = a;
-        else a = x;
+        if (BPF_MISCOP(step.code) == BPF_TAX)
+          x = a;
+        else
+          a = x;
         break;
     }
   }

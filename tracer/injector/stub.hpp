@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that a thread of another process runs to call a function there, and the words that it and the injector share.
+// The code that a thread of another process runs to call a function there, and the words that it and the injector
+// share.
 //
-// Idea: the thread does everything itself: it makes a mapping for a stack, saves the extended state of the processor with
-// XSAVE, calls, restores, gives the mapping back and jumps to where it was. So the injector never writes extended state
-// whose size only the processor knows, and if it dies, at any instant, the thread finds its way back without it. The
-// code lies where the text of a loaded object ends within its last page: bytes that nobody runs or reads. Only `ready`,
-// written last, makes the thread call anything.
+// Idea: the thread does everything itself: it makes a mapping for a stack, saves the extended state of the processor
+// with XSAVE, calls, restores, gives the mapping back and jumps to where it was. So the injector never writes extended
+// state whose size only the processor knows, and if it dies, at any instant, the thread finds its way back without it.
+// The code lies where the text of a loaded object ends within its last page: bytes that nobody runs or reads. Only
+// `ready`, written last, makes the thread call anything.
 #pragma once
 
 #include <sys/user.h>
@@ -41,8 +42,8 @@ struct CallBlock {
   char text[512];  // what dlerror said
   char strings[2048];
 };
-static_assert(offsetof(CallBlock, dlopen) == 40 && offsetof(CallBlock, argument) == 80 && offsetof(CallBlock, mxcsr) == 112 &&
-              offsetof(CallBlock, text) == 120);
+static_assert(offsetof(CallBlock, dlopen) == 40 && offsetof(CallBlock, argument) == 80 &&
+              offsetof(CallBlock, mxcsr) == 112 && offsetof(CallBlock, text) == 120);
 
 constexpr std::uint64_t kStackBytes = 512 << 10;  // only what is touched becomes memory
 constexpr std::uint64_t kPage = 4096;

@@ -21,9 +21,9 @@ constexpr std::uint64_t kWithTimeLimit = 8;  // IORING_ENTER_EXT_ARG
 
 // Calls that return early, with what they have done so far, when the thread is stopped: a program may take a short
 // write for an error.
-constexpr long kCutShort[] = {SYS_write,    SYS_writev,   SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_sendto,
-                              SYS_sendmsg,  SYS_sendmmsg, SYS_sendfile, SYS_splice,  SYS_vmsplice, SYS_tee,
-                              SYS_recvmmsg, SYS_copy_file_range, SYS_getrandom};
+constexpr long kCutShort[] = {SYS_write,    SYS_writev,  SYS_pwrite64, SYS_pwritev,         SYS_pwritev2,
+                              SYS_sendto,   SYS_sendmsg, SYS_sendmmsg, SYS_sendfile,        SYS_splice,
+                              SYS_vmsplice, SYS_tee,     SYS_recvmmsg, SYS_copy_file_range, SYS_getrandom};
 
 bool cut_short(const ThreadSight& sight) {
   if (std::find(std::begin(kCutShort), std::end(kCutShort), sight.call) != std::end(kCutShort)) return true;
@@ -72,7 +72,8 @@ ThreadSight sight_of(pid_t process, pid_t thread) {
   const std::string folder = "/proc/" + std::to_string(process) + "/task/" + std::to_string(thread);
   std::string line;
   if (std::ifstream file(folder + "/stat"); std::getline(file, line))
-    if (const std::size_t at = line.rfind(") "); at != std::string::npos && at + 2 < line.size()) sight.state = line[at + 2];
+    if (const std::size_t at = line.rfind(") "); at != std::string::npos && at + 2 < line.size())
+      sight.state = line[at + 2];
   if (std::ifstream file(folder + "/syscall"); std::getline(file, line) && line.rfind("running", 0) != 0) {
     char* at = line.data();
     sight.call = std::strtol(at, &at, 10);

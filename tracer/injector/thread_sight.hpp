@@ -21,10 +21,10 @@ enum class Suited {
 
 struct ThreadSight {
   pid_t thread = 0;
-  char state = '?';                      // as in /proc/PID/stat
-  long call = -1;                        // the system call it is in; -1: none
-  std::array<std::uint64_t, 6> args{};   // of that call
-  std::uint64_t switches = 0;            // how often it has waited so far
+  char state = '?';                     // as in /proc/PID/stat
+  long call = -1;                       // the system call it is in; -1: none
+  std::array<std::uint64_t, 6> args{};  // of that call
+  std::uint64_t switches = 0;           // how often it has waited so far
 
   Suited suited() const;
 };

@@ -17,7 +17,8 @@ Stop kind_of(int status) {
   if (!WIFSTOPPED(status)) return Stop::kGone;
   const int signal = WSTOPSIG(status);
   if (status >> 16 == PTRACE_EVENT_STOP)
-    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU ? Stop::kGroup : Stop::kAsked;
+    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU ? Stop::kGroup
+                                                                                            : Stop::kAsked;
   return signal == (SIGTRAP | 0x80) ? Stop::kCall : Stop::kSignal;
 }
 

@@ -34,17 +34,18 @@ class Tracee {
 
   pid_t thread() const { return thread_; }
   bool interrupt() const;
-  Stop wait(Clock::time_point until);  // O(1) wakings
+  Stop wait(Clock::time_point until);     // O(1) wakings
   int signal() const { return signal_; }  // of the last kSignal
   bool has_faulted() const;               // whether its own instructions raised that, and not some process
 
-  bool go_on(int signal = 0) const;          // runs
-  bool to_next_call(int signal = 0) const;   // runs to the next entry or exit of a system call
-  bool let_go() const;                       // from a stop
+  bool go_on(int signal = 0) const;         // runs
+  bool to_next_call(int signal = 0) const;  // runs to the next entry or exit of a system call
+  bool let_go() const;                      // from a stop
 
   bool registers(user_regs_struct& to) const;
   bool set_registers(const user_regs_struct& to) const;
-  std::optional<std::uint64_t> blocked_signals() const;  // those it has when no system call has changed them for a while
+  std::optional<std::uint64_t> blocked_signals()
+      const;  // those it has when no system call has changed them for a while
   bool set_blocked_signals(std::uint64_t mask) const;
   // A register set (NT_*), as long as the kernel has it; empty if it has none.
   std::vector<unsigned char> register_set(int type) const;

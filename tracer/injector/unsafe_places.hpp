@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a thread must not be when it is made to call dlopen and malloc: in what might hold a lock that they take.
 //
-// These are the dynamic linker, every library that brings a malloc, what surrounds malloc in the C library or the program,
-// and the functions of the C library that take the same locks: fork, thread creation, exit, changes of user, and more. A
-// thread whose whole chain lies in the C library (one that is just beginning or ending) may hold any of them. The C
-// library's internal functions have no names, but each is called from one that has.
+// These are the dynamic linker, every library that brings a malloc, what surrounds malloc in the C library or the
+// program, and the functions of the C library that take the same locks: fork, thread creation, exit, changes of user,
+// and more. A thread whose whole chain lies in the C library (one that is just beginning or ending) may hold any of
+// them. The C library's internal functions have no names, but each is called from one that has.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@
 namespace heapyard::injector {
 namespace {
 
-constexpr std::uint64_t kCodeOf64Bits = 0x33;  // the code segment's selector
+constexpr std::uint64_t kCodeOf64Bits = 0x33;                             // the code segment's selector
 constexpr auto kGetRseq = static_cast<__ptrace_request>(0x420f);          // PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13
 constexpr auto kGetUserDispatch = static_cast<__ptrace_request>(0x4211);  // Linux 6.4
 

@@ -291,7 +291,7 @@ class BestFitTree {
   core::RedBlackTree<Block, &Block::by_address> by_address_{&nil_};
   core::RedBlackTree<Block, &Block::by_size> by_size_{&nil_};
   std::size_t mapped_ = 0;
-  std::size_t free_ = 0;  // INVARIANT: the sum of the sizes of all free blocks
+  std::size_t free_ = 0;    // INVARIANT: the sum of the sizes of all free blocks
   std::size_t shrunk_ = 0;  // the least free_ since address space was last given back
   os::Lock lock_;
 };

@@ -130,7 +130,7 @@ class VirtualSpans {
   // The one place where spans get address space. What is to be said about it to the system is said here.
   os::Placed map(std::uintptr_t from, std::uintptr_t end) {
     void* const at = reinterpret_cast<void*>(from);
-    const os::Placed placed = !held_                                         ? Pages::place(at, end - from)
+    const os::Placed placed = !held_                                        ? Pages::place(at, end - from)
                               : Pages::place_in_held(at, end - from, false) ? os::Placed::done
                                                                             : os::Placed::refused;
     if (placed == os::Placed::done) {
@@ -178,10 +178,10 @@ class VirtualSpans {
 
   std::uintptr_t start_ = 0;
   std::size_t bytes_ = 0;
-  bool held_ = false;     // the window, against anybody else
-  bool charged_ = false;  // by the system, for memory that is not touched
-  std::atomic<bool> limited_{false};    // as last seen
-  std::atomic<bool> locked_{false};     // what is mapped is memory at once
+  bool held_ = false;                 // the window, against anybody else
+  bool charged_ = false;              // by the system, for memory that is not touched
+  std::atomic<bool> limited_{false};  // as last seen
+  std::atomic<bool> locked_{false};   // what is mapped is memory at once
   std::atomic<unsigned> denied_{0};
   std::atomic<std::size_t> cut_{0};     // bytes of the window
   std::atomic<std::size_t> mapped_{0};  // bytes of spans

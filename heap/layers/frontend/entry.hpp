@@ -61,9 +61,7 @@ class Entry {
   }
 
   // Whether this thread is in the middle of something here.
-  static bool inside() {
-    return current_ == &Thread::nobody && (phase_ == Phase::live || phase_ == Phase::inside);
-  }
+  static bool inside() { return current_ == &Thread::nobody && (phase_ == Phase::live || phase_ == Phase::inside); }
 
   // From the exit hook, outside of the heap: gives the front end up for good; null if the thread has none.
   static Thread* end() {

@@ -6,10 +6,9 @@
 // bitset. Capacity (magazine_capacity.hpp) decides how many objects a thread may hoard, and whether it keeps objects of
 // slabs that it does not own. A magazine begins small and grows eightfold whenever it is full, up to its capacity. So
 // only threads that fill it pay for address space and page tables.
-// Cost: O(1), without a lock or an atomic instruction, while the magazine is neither empty nor full. A refill is O(words
-// of a bitset), a flush O(capacity); the frees that fill a magazine pay for its growth.
-// Memory per thread: the magazines that it used, given back when it ends. Fork: the child gives back what threads held
-// that it does not have.
+// Cost: O(1), without a lock or an atomic instruction, while the magazine is neither empty nor full. A refill is
+// O(words of a bitset), a flush O(capacity); the frees that fill a magazine pay for its growth. Memory per thread: the
+// magazines that it used, given back when it ends. Fork: the child gives back what threads held that it does not have.
 #pragma once
 
 #include <algorithm>

@@ -50,7 +50,8 @@ void first_operations(Report& report, Amount) {
     char* emulated[] = {const_cast<char*>(own_emulator()), path, const_cast<char*>(first), nullptr};
     char** words = emulated[0] ? emulated : emulated + 1;
     pid_t child;
-    if (posix_spawn(&child, words[0], nullptr, nullptr, words, environ) != 0) return report.fail("cannot start %s", path);
+    if (posix_spawn(&child, words[0], nullptr, nullptr, words, environ) != 0)
+      return report.fail("cannot start %s", path);
     char who[64];
     std::snprintf(who, sizeof who, "a process whose first call is %s", first);
     tell(report, who, status_of(child, 5'000));

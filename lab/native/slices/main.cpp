@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
       {0, "turns", "LIST", heapyard::kit::Word{&turns}, "sockets of the trials, such as 5,6,7"},
       {0, "slice", "NANOSECONDS", heapyard::kit::Word{&slice}, "length of a slice"},
       {0, "seed", "N", heapyard::kit::Word{&seed_text}, "of the orders"},
-      {0, "parent", "PID", heapyard::kit::Word{&parent}, "do nothing unless this process is still there, as our parent"},
+      {0, "parent", "PID", heapyard::kit::Word{&parent},
+       "do nothing unless this process is still there, as our parent"},
   };
   heapyard::kit::parse_options(argc, argv, options,
                                {"slices", "Lets trials run by turns. Part of the lab; see docs/trial.md.", ""});

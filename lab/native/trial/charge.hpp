@@ -43,7 +43,7 @@ class Charge {
 
  private:
   struct Look {
-    std::int64_t total = 0;        // with each process at its most since the last look
+    std::int64_t total = 0;  // with each process at its most since the last look
     std::int64_t page_tables = 0;
     std::int64_t unmarked = 0;
     std::int64_t highest_rss = 0;  // of the largest process

@@ -21,7 +21,7 @@ class ControlGroup {
   bool known() const { return peak_ > 0; }
   std::int64_t peak() const { return peak_; }        // bytes; memory.peak
   std::int64_t charged() const { return charged_; }  // bytes, without what belongs to files, with swap
-  std::int64_t error() const { return error_; }  // bytes by which files' memory changed around the look of the peak
+  std::int64_t error() const { return error_; }      // bytes by which files' memory changed around the look of the peak
 
  private:
   std::int64_t number(const char* name) const;

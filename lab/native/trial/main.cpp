@@ -74,7 +74,8 @@ void cpus_of(std::string_view list, cpu_set_t& set) {
 
 Request parse(int argc, char** argv) {
   Request r;
-  const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr, *parent = nullptr, *turns = nullptr;
+  const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr, *parent = nullptr,
+             *turns = nullptr;
   bool no_sampling = false;
   const kit::Option options[] = {
       {0, "argv0", "NAME", kit::Word{&r.argv0}, "name the program is started under"},
@@ -107,8 +108,7 @@ Request parse(int argc, char** argv) {
   if (interval) r.interval = seconds_of(interval, "--interval");
   if (parent && !(number_of(parent, r.parent) && r.parent > 0))
     fatal(kExitUsage, "option --parent must be a process id");
-  if (turns && !(number_of(turns, r.turns) && r.turns > 2))
-    fatal(kExitUsage, "option --turns must be a descriptor");
+  if (turns && !(number_of(turns, r.turns) && r.turns > 2)) fatal(kExitUsage, "option --turns must be a descriptor");
   if (cpus) {
     r.has_cpus = true;
     cpus_of(cpus, r.cpus);
@@ -151,7 +151,7 @@ class Trial {
     for (const int signal : {SIGINT, SIGHUP})  // under nohup, or in the background, they mean nothing
       if (!is_ignored(signal)) sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
-    struct sigaction children {};
+    struct sigaction children{};
     children.sa_flags = SA_NOCLDSTOP;  // those that we stop are no news
     sigaction(SIGCHLD, &children, nullptr);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);

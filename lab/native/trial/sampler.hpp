@@ -46,7 +46,8 @@ class Sampler {
  public:
   explicit Sampler(const Request& request) : request_(request), group_(request.group) {}
 
-  // The program is there (times of its own clock, turns.hpp); before that there is nothing to look at but the launcher's own copy.
+  // The program is there (times of its own clock, turns.hpp); before that there is nothing to look at but the
+  // launcher's own copy.
   void begin(std::uint64_t exec_ns, std::uint64_t now_ns) {
     exec_ns_ = exec_ns;
     next_ns_ = now_ns + kFirstLook;

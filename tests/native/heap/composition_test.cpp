@@ -128,8 +128,7 @@ class Composition : public testing::Test {
   }
 };
 using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
-                                    Elf, ElfOwn, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting,
-                                    ElfCounting>;
+                                    Elf, ElfOwn, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting, ElfCounting>;
 // As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>

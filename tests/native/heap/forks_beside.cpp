@@ -141,9 +141,9 @@ struct Other {
   bool is_patient = false;  // it waits for the fork a while, then does without: not waited for, to save the time
   std::atomic<unsigned> rounds{0};
 };
-Other others[] = {{read_lines, "fopen and getline"},   {read_lines, "fopen and getline"}, {flush_all, "fflush(NULL)"},
-                  {flush_all, "fflush(NULL)"},         {resolve, "getaddrinfo"},          {load, "dlopen"},
-                  {tell_time, "strftime"},             {start_threads, "pthread_create"}, {work, "malloc and free"},
+Other others[] = {{read_lines, "fopen and getline"}, {read_lines, "fopen and getline"}, {flush_all, "fflush(NULL)"},
+                  {flush_all, "fflush(NULL)"},       {resolve, "getaddrinfo"},          {load, "dlopen"},
+                  {tell_time, "strftime"},           {start_threads, "pthread_create"}, {work, "malloc and free"},
                   {look, "mallinfo2", true}};
 
 void* go_on(void* argument) {

@@ -18,7 +18,7 @@ struct Node {
   TreeLinks<Node> second;
 };
 
-template <TreeLinks<Node> Node::*Hook>
+template <TreeLinks<Node> Node::* Hook>
 class Tree : public RedBlackTree<Node, Hook> {
  public:
   using RedBlackTree<Node, Hook>::RedBlackTree;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-int main(int argc, char **argv) {
-  char *empty[] = {NULL};
+int main(int argc, char** argv) {
+  char* empty[] = {NULL};
   if (argc > 1) execve(argv[1], argv + 1, empty);
   perror("clears_env");
   return 1;

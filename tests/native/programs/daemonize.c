@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   long milliseconds = argc > 1 ? strtol(argv[1], NULL, 10) : 1000;
   pid_t child = fork();
   if (child == 0) {

@@ -7,11 +7,11 @@
 
 enum { BLOCK = 64 << 10, PER_MIB = (1 << 20) / BLOCK };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   unsigned long blocks = (argc > 1 ? strtoul(argv[1], NULL, 10) : 0) * PER_MIB;
   long milliseconds = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
   for (unsigned long i = 0; i < blocks; ++i) {
-    char *block = malloc(BLOCK);
+    char* block = malloc(BLOCK);
     if (!block) {
       fprintf(stderr, "known_rss: out of memory\n");
       return 1;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mallocs PAIRS UNITS: so many pairs of malloc and free, UNITS of work for each, and a checksum of what the blocks held.
+/* mallocs PAIRS UNITS: so many pairs of malloc and free, UNITS of work for each, and a checksum of what the blocks
+ * held.
  *
- * UNITS defaults to UNITS_PER_PAIR, of which libslow adds a twentieth: `mallocs PAIRS UNITS+SLOW_UNITS` does the same work.
+ * UNITS defaults to UNITS_PER_PAIR, of which libslow adds a twentieth: `mallocs PAIRS UNITS+SLOW_UNITS` does the same
+ * work.
  */
 #include "work.h"
 
@@ -12,10 +14,10 @@
 
 enum { SLOTS = 64, SMALLEST = 32, SIZES = 480 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   unsigned long pairs = argc > 1 ? strtoul(argv[1], NULL, 10) : 5000;
   unsigned long units = argc > 2 ? strtoul(argv[2], NULL, 10) : UNITS_PER_PAIR;
-  unsigned char *slots[SLOTS] = {0};
+  unsigned char* slots[SLOTS] = {0};
   size_t sizes[SLOTS] = {0};
   uint64_t random = 1, sum = 0;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   long milliseconds = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
   free(malloc(1));
   nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);

@@ -11,19 +11,19 @@
 enum { CHUNK = 64 << 20, ALIGNMENT = 16 };
 
 // Initial-exec: reached without a call, for the library is there from the start.
-static __thread char *next __attribute__((tls_model("initial-exec")));
-static __thread char *end __attribute__((tls_model("initial-exec")));
-static __thread char *first __attribute__((tls_model("initial-exec")));
+static __thread char* next __attribute__((tls_model("initial-exec")));
+static __thread char* end __attribute__((tls_model("initial-exec")));
+static __thread char* first __attribute__((tls_model("initial-exec")));
 static size_t wrap;
 
-static void *bump(size_t size, size_t alignment) {
-  char *block = (char *)(((uintptr_t)next + alignment - 1) & ~(uintptr_t)(alignment - 1));
+static void* bump(size_t size, size_t alignment) {
+  char* block = (char*)(((uintptr_t)next + alignment - 1) & ~(uintptr_t)(alignment - 1));
   if (first && size + alignment <= wrap && (block > end || size > (size_t)(end - block))) {
     next = first;
-    block = (char *)(((uintptr_t)next + alignment - 1) & ~(uintptr_t)(alignment - 1));
+    block = (char*)(((uintptr_t)next + alignment - 1) & ~(uintptr_t)(alignment - 1));
   }
   if (!next || size > (size_t)(end - block) || block > end) {
-    const char *bytes = getenv("HEAPYARD_TEST_BUMP_WRAP");
+    const char* bytes = getenv("HEAPYARD_TEST_BUMP_WRAP");
     wrap = bytes ? strtoul(bytes, NULL, 10) : 0;
     const size_t usual = wrap ? wrap : CHUNK;
     const size_t chunk = size + alignment > usual ? size + alignment : usual;
@@ -34,24 +34,24 @@ static void *bump(size_t size, size_t alignment) {
     }
     end = next + chunk;
     first = next;
-    block = (char *)(((uintptr_t)next + alignment - 1) & ~(uintptr_t)(alignment - 1));
+    block = (char*)(((uintptr_t)next + alignment - 1) & ~(uintptr_t)(alignment - 1));
   }
   next = block + size;
   return block;
 }
 
-void *malloc(size_t size) { return bump(size, ALIGNMENT); }
-void *calloc(size_t count, size_t size) {
-  void *block = bump(count * size, ALIGNMENT);
+void* malloc(size_t size) { return bump(size, ALIGNMENT); }
+void* calloc(size_t count, size_t size) {
+  void* block = bump(count * size, ALIGNMENT);
   return block && wrap ? memset(block, 0, count * size) : block;  // fresh pages are zero
 }
-void *aligned_alloc(size_t alignment, size_t size) { return bump(size, alignment); }
-int posix_memalign(void **block, size_t alignment, size_t size) { return (*block = bump(size, alignment)) ? 0 : 12; }
-void free(void *block) { (void)block; }
-void *realloc(void *block, size_t size) {
-  void *grown = bump(size, ALIGNMENT);
+void* aligned_alloc(size_t alignment, size_t size) { return bump(size, alignment); }
+int posix_memalign(void** block, size_t alignment, size_t size) { return (*block = bump(size, alignment)) ? 0 : 12; }
+void free(void* block) { (void)block; }
+void* realloc(void* block, size_t size) {
+  void* grown = bump(size, ALIGNMENT);
   // The old size is unknown; blocks lie in one direction, so reading on is safe within the mapping. What lies over
   // other blocks means nothing, and is not copied.
-  if (block && grown && !wrap) memcpy(grown, block, size < (size_t)((char *)grown - (char *)block) ? size : 0);
+  if (block && grown && !wrap) memcpy(grown, block, size < (size_t)((char*)grown - (char*)block) ? size : 0);
   return grown;
 }

@@ -7,7 +7,7 @@
 
 static atomic_ulong calls;
 
-void *serve(size_t size) {
+void* serve(size_t size) {
   atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
   return __libc_malloc(size);
 }

@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-void *serve(size_t size) {
+void* serve(size_t size) {
   if (count_call() > LATE) raise(SIGSEGV);
   return __libc_malloc(size);
 }

@@ -6,4 +6,4 @@
 
 __attribute__((constructor)) static void crash(void) { raise(SIGSEGV); }
 
-void *serve(size_t size) { return __libc_malloc(size); }
+void* serve(size_t size) { return __libc_malloc(size); }

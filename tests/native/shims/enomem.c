@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-void *serve(size_t size) {
+void* serve(size_t size) {
   if (count_call() > LATE) {
     errno = ENOMEM;
     return NULL;

@@ -9,7 +9,7 @@ static long launch;
 
 __attribute__((constructor)) static void count_launch(void) { launch = next_count(); }
 
-void *serve(size_t size) {
+void* serve(size_t size) {
   if (count_call() > LATE && launch % 3 == 2) raise(SIGSEGV);
   return __libc_malloc(size);
 }

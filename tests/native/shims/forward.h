@@ -8,12 +8,12 @@
 #include <stddef.h>
 
 /* glibc's own heap under the names that no preload replaces. */
-void *__libc_malloc(size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-void __libc_free(void *block);
+void* __libc_malloc(size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+void __libc_free(void* block);
 
 /* Returns a block of at least `size` bytes from __libc_malloc, or null with errno set. */
-void *serve(size_t size);
+void* serve(size_t size);
 
 /* The how-manieth call of `serve` this is, from 1; a shim that acts late counts with it. Atomic. */
 unsigned long count_call(void);

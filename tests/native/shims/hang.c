@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-void *serve(size_t size) {
+void* serve(size_t size) {
   while (count_call() > LATE) pause();
   return __libc_malloc(size);
 }

@@ -2,4 +2,4 @@
 /* No fault at all: what the other shims would be without theirs. */
 #include "forward.h"
 
-void *serve(size_t size) { return __libc_malloc(size); }
+void* serve(size_t size) { return __libc_malloc(size); }

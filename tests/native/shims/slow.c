@@ -3,7 +3,7 @@
 #include "forward.h"
 #include "work.h"
 
-void *serve(size_t size) {
+void* serve(size_t size) {
   work(SLOW_UNITS);
   return __libc_malloc(size);
 }

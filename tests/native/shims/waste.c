@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-void *serve(size_t size) {
+void* serve(size_t size) {
   size_t surplus = size / 5;
-  char *block = __libc_malloc(size + surplus);
+  char* block = __libc_malloc(size + surplus);
   return block ? (memset(block + size, 1, surplus), block) : NULL;
 }

@@ -4,10 +4,10 @@
 
 #include <stdatomic.h>
 
-void *serve(size_t size) {
-  static _Atomic(unsigned char *) last;
-  unsigned char *block = __libc_malloc(size);
-  unsigned char *before = atomic_exchange(&last, block);
+void* serve(size_t size) {
+  static _Atomic(unsigned char*) last;
+  unsigned char* block = __libc_malloc(size);
+  unsigned char* before = atomic_exchange(&last, block);
   if (count_call() > LATE && before) before[0] ^= 1;
   return block;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs that are attached to share: they work until their standard input ends, check every answer that they get,
-// and say in one line how many they checked or what was wrong.
+// What programs that are attached to share: they work until their standard input ends, check every answer that they
+// get, and say in one line how many they checked or what was wrong.
 #pragma once
 
 #include <poll.h>

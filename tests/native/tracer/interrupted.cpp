@@ -29,8 +29,8 @@ long open_pipe() {
 }
 
 pid_t child_that_writes() {
-  const pid_t child = in_child([](std::uint64_t turn) { right(write(to_parent, &turn, sizeof turn) == 8, "child's write"); },
-                               [] {});
+  const pid_t child =
+      in_child([](std::uint64_t turn) { right(write(to_parent, &turn, sizeof turn) == 8, "child's write"); }, [] {});
   close(to_parent);
   return child;
 }
@@ -58,7 +58,9 @@ void numbers_after(Wait wait) {
   end(static_cast<long>(next));
 }
 
-void in_read() { numbers_after([] {}); }
+void in_read() {
+  numbers_after([] {});
+}
 
 void in_poll() {
   numbers_after([] {
@@ -159,7 +161,8 @@ Shared* shared() {
 void in_futex(bool limited) {
   Shared* both = shared();
   const auto wake = [both] { syscall(SYS_futex, &both->turn, FUTEX_WAKE, 1, nullptr, nullptr, 0); };
-  const pid_t child = in_child([=](std::uint64_t) { ++both->turn, wake(); }, [=] { both->over = 1, ++both->turn, wake(); });
+  const pid_t child =
+      in_child([=](std::uint64_t) { ++both->turn, wake(); }, [=] { both->over = 1, ++both->turn, wake(); });
   begin();
   long answers = 0;
   for (std::uint32_t seen = 0; both->over == 0; seen = both->turn, ++answers) {
@@ -235,9 +238,12 @@ volatile std::sig_atomic_t handled = 0, handled_last = 0;
 void in_sigsuspend() {
   struct sigaction action{};
   action.sa_sigaction = [](int, siginfo_t* info, void*) {
-    if (info->si_value.sival_int == -1) handled_last = 1;
-    else if (info->si_value.sival_int != handled) handled_last = 2;
-    else handled = handled + 1;
+    if (info->si_value.sival_int == -1)
+      handled_last = 1;
+    else if (info->si_value.sival_int != handled)
+      handled_last = 2;
+    else
+      handled = handled + 1;
   };
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGRTMIN, &action, nullptr);
@@ -314,7 +320,8 @@ struct Ring {
     file = static_cast<int>(syscall(SYS_io_uring_setup, 4, &known));
     if (file < 0) lacking("io_uring");
     const auto map = [&](std::size_t bytes, std::uint64_t what) {
-      void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, static_cast<off_t>(what));
+      void* memory =
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, static_cast<off_t>(what));
       right(memory != MAP_FAILED, "mmap of io_uring");
       return static_cast<char*>(memory);
     };

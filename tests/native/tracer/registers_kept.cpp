@@ -43,8 +43,9 @@ std::uint64_t enabled() {
   return std::uint64_t{high} << 32 | low;
 }
 
-#define ALL_XMM "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", \
-                "xmm13", "xmm14", "xmm15"
+#define ALL_XMM                                                                                                       \
+  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", \
+      "xmm14", "xmm15"
 #define SPIN "mov %[spins], %%rcx\n 77: dec %%rcx\n jnz 77b\n"
 
 void general() {
@@ -59,13 +60,16 @@ void general() {
       "pushfq\n pop %%rcx\n cld\n mov $1, %%eax\n and $0x401, %%ecx\n cmp $0x401, %%ecx\n jne 79f\n"
       // the push has overwritten -8(%rsp): the others are looked at
       "mov $2, %%eax\n cmp %%r9, -64(%%rsp)\n jne 79f\n cmp %%r10, -128(%%rsp)\n jne 79f\n cmp %%rdx, %%rsp\n jne 79f\n"
-      "mov $3, %%eax\n mov $0x1111111111111111, %%rcx\n cmp %%rcx, %%r8\n jne 79f\n add %%rcx, %%rcx\n cmp %%rcx, %%r9\n jne 79f\n"
-      "mov $0x3333333333333333, %%rcx\n cmp %%rcx, %%r10\n jne 79f\n mov $0x4444444444444444, %%rcx\n cmp %%rcx, %%r11\n jne 79f\n"
+      "mov $3, %%eax\n mov $0x1111111111111111, %%rcx\n cmp %%rcx, %%r8\n jne 79f\n add %%rcx, %%rcx\n cmp %%rcx, "
+      "%%r9\n jne 79f\n"
+      "mov $0x3333333333333333, %%rcx\n cmp %%rcx, %%r10\n jne 79f\n mov $0x4444444444444444, %%rcx\n cmp %%rcx, "
+      "%%r11\n jne 79f\n"
       "mov $4, %%eax\n mov $0x5555555555555555, %%rcx\n cmp %%rcx, %%r12\n jne 79f\n mov $0x6666666666666666, %%rcx\n"
       "cmp %%rcx, %%r13\n jne 79f\n mov $0x7777777777777777, %%rcx\n cmp %%rcx, %%r14\n jne 79f\n"
       "mov $0x1818181818181818, %%rcx\n cmp %%rcx, %%r15\n jne 79f\n"
       "mov $5, %%eax\n mov $0x1919191919191919, %%rcx\n cmp %%rcx, %%rsi\n jne 79f\n mov $0x1a1a1a1a1a1a1a1a, %%rcx\n"
-      "cmp %%rcx, %%rdi\n jne 79f\n mov $0x1b1b1b1b1b1b1b1b, %%rcx\n cmp %%rcx, %%rbx\n jne 79f\n xor %%eax, %%eax\n 79:\n"
+      "cmp %%rcx, %%rdi\n jne 79f\n mov $0x1b1b1b1b1b1b1b1b, %%rcx\n cmp %%rcx, %%rbx\n jne 79f\n xor %%eax, %%eax\n "
+      "79:\n"
       : "=&a"(bad)
       : [spins] "i"(kSpins)
       : "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rsi", "rdi", "rbx", "rcx", "rdx", "memory", "cc");
@@ -85,8 +89,8 @@ void x87_and_sse() {
       ".irp n,7,6,5,4,3,2,1,0\n fstpl \\n*8(%[after])\n .endr\n"
       "fnstcw %[control_after]\n stmxcsr %[mxcsr_after]\n fninit\n"
       : [mxcsr_after] "=m"(mxcsr_after), [control_after] "=m"(control_after)
-      : [mxcsr] "m"(mxcsr), [control] "m"(control), [in] "r"(in), [out] "r"(out), [numbers] "r"(numbers), [after] "r"(after),
-        [spins] "i"(kSpins)
+      : [mxcsr] "m"(mxcsr), [control] "m"(control), [in] "r"(in), [out] "r"(out), [numbers] "r"(numbers),
+        [after] "r"(after), [spins] "i"(kSpins)
       : "rcx", "memory", "cc", ALL_XMM);
   const unsigned usual = 0x1f80;
   asm volatile("ldmxcsr %0" ::"m"(usual));
@@ -97,12 +101,11 @@ void x87_and_sse() {
 }
 
 void avx() {
-  asm volatile(
-      ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqu \\n*32(%[in]), %%ymm\\n\n .endr\n" SPIN
-      ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqu %%ymm\\n, \\n*32(%[out])\n .endr\n vzeroupper\n"
-      :
-      : [in] "r"(in), [out] "r"(out), [spins] "i"(kSpins)
-      : "rcx", "memory", "cc", ALL_XMM);
+  asm volatile(".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqu \\n*32(%[in]), %%ymm\\n\n .endr\n" SPIN
+               ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqu %%ymm\\n, \\n*32(%[out])\n .endr\n vzeroupper\n"
+               :
+               : [in] "r"(in), [out] "r"(out), [spins] "i"(kSpins)
+               : "rcx", "memory", "cc", ALL_XMM);
   same(16 * 32, "ymm registers, byte");
 }
 
@@ -132,7 +135,8 @@ void amx() {
   const long row = 64;
   asm volatile(
       "ldtilecfg %[shape]\n mov %[in], %%rdx\n"
-      ".irp n,0,1,2,3,4,5,6,7\n tileloadd (%%rdx,%[row],1), %%tmm\\n\n add $1024, %%rdx\n .endr\n" SPIN "mov %[out], %%rdx\n"
+      ".irp n,0,1,2,3,4,5,6,7\n tileloadd (%%rdx,%[row],1), %%tmm\\n\n add $1024, %%rdx\n .endr\n" SPIN
+      "mov %[out], %%rdx\n"
       ".irp n,0,1,2,3,4,5,6,7\n tilestored %%tmm\\n, (%%rdx,%[row],1)\n add $1024, %%rdx\n .endr\n tilerelease\n"
       :
       : [shape] "m"(shape), [in] "r"(in), [out] "r"(out), [row] "r"(row), [spins] "i"(kSpins)
@@ -178,7 +182,8 @@ void* own_dlsym(void*, const char*) { return reinterpret_cast<void*>(disturb); }
   block->state_area = (begin + sizeof *block + 63) & ~63ull;
   block->state_mask = state.mask;
   block->errno_location = reinterpret_cast<std::uint64_t>(__errno_location);
-  block->dlopen = reinterpret_cast<std::uint64_t>(own_dlopen), block->dlsym = reinterpret_cast<std::uint64_t>(own_dlsym);
+  block->dlopen = reinterpret_cast<std::uint64_t>(own_dlopen),
+  block->dlsym = reinterpret_cast<std::uint64_t>(own_dlsym);
   block->dlerror = reinterpret_cast<std::uint64_t>(dlerror);
   block->library = block->entry_name = block->argument = begin + offsetof(injector::CallBlock, strings);
   block->mxcsr = 0x1f80;
@@ -217,7 +222,8 @@ int main(int count, char** words) {
   with_avx = (enabled() & 6) == 6;
   const bool itself = count == 2 && std::string_view(words[1]) == "itself";
   const bool with_avx512 = has_avx512(), with_tiles = may_use_tiles();
-  std::printf("general, x87, SSE%s%s%s\n", with_avx ? ", AVX" : "", with_avx512 ? ", AVX-512" : "", with_tiles ? ", AMX" : "");
+  std::printf("general, x87, SSE%s%s%s\n", with_avx ? ", AVX" : "", with_avx512 ? ", AVX-512" : "",
+              with_tiles ? ", AMX" : "");
   begin();
   if (itself) disturb_itself();
   long answers = 0;

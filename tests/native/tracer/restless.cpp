@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are never still: they fork, exec and end, begin and end threads, allocate in all threads, take signals, or
-// live under seccomp; and they check whatever they do.
+// Programs that are never still: they fork, exec and end, begin and end threads, allocate in all threads, take signals,
+// or live under seccomp; and they check whatever they do.
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -135,9 +135,12 @@ volatile std::sig_atomic_t next_signal = 0, last_signal = 0;
 void signals() {
   struct sigaction action{};
   action.sa_sigaction = [](int, siginfo_t* info, void*) {
-    if (info->si_value.sival_int == -1) last_signal = 1;
-    else if (info->si_value.sival_int != next_signal) last_signal = 2;
-    else next_signal = next_signal + 1;
+    if (info->si_value.sival_int == -1)
+      last_signal = 1;
+    else if (info->si_value.sival_int != next_signal)
+      last_signal = 2;
+    else
+      next_signal = next_signal + 1;
   };
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGRTMIN, &action, nullptr);
@@ -163,7 +166,8 @@ void filter(std::initializer_list<int> allowed) {
   }
   steps.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
   const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
-  right(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
+  right(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
+        "seccomp");
 }
 
 void naps() {
@@ -182,11 +186,40 @@ void naps() {
 // Enough for a small server, and for the tracer.
 void seccomp_wide() {
   std::printf("%s", "");  // its buffer is allocated
-  filter({SYS_read, SYS_write, SYS_close, SYS_poll, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_brk, SYS_madvise, SYS_openat,
-          SYS_pread64, SYS_newfstatat, SYS_fstat, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_memfd_create, SYS_ftruncate,
-          SYS_socket, SYS_connect, SYS_getsockopt, SYS_sendmsg, SYS_getpid, SYS_getppid, SYS_gettid, SYS_readlink,
-          SYS_clock_gettime, SYS_prlimit64, SYS_sched_yield, SYS_kill, SYS_futex, SYS_restart_syscall, SYS_nanosleep,
-          SYS_clock_nanosleep, SYS_exit_group});
+  filter({SYS_read,
+          SYS_write,
+          SYS_close,
+          SYS_poll,
+          SYS_mmap,
+          SYS_munmap,
+          SYS_mprotect,
+          SYS_brk,
+          SYS_madvise,
+          SYS_openat,
+          SYS_pread64,
+          SYS_newfstatat,
+          SYS_fstat,
+          SYS_rt_sigprocmask,
+          SYS_rt_sigreturn,
+          SYS_memfd_create,
+          SYS_ftruncate,
+          SYS_socket,
+          SYS_connect,
+          SYS_getsockopt,
+          SYS_sendmsg,
+          SYS_getpid,
+          SYS_getppid,
+          SYS_gettid,
+          SYS_readlink,
+          SYS_clock_gettime,
+          SYS_prlimit64,
+          SYS_sched_yield,
+          SYS_kill,
+          SYS_futex,
+          SYS_restart_syscall,
+          SYS_nanosleep,
+          SYS_clock_nanosleep,
+          SYS_exit_group});
   naps();
 }
 

@@ -43,18 +43,33 @@ std::vector<sock_filter> random_filter(std::mt19937& draw) {
   for (unsigned at = 0; at < length; ++at) {
     const unsigned source = below(2) ? BPF_X : BPF_K, ahead = length - at - 1;
     switch (below(9)) {
-      case 0: steps.push_back(step(BPF_LD | BPF_W | BPF_ABS, argument_at(below(6), below(2)))); break;
-      case 1: steps.push_back(step(BPF_LD | BPF_MEM, below(BPF_MEMWORDS))); break;
-      case 2: steps.push_back(step(BPF_LDX | BPF_MEM, below(BPF_MEMWORDS))); break;
-      case 3: steps.push_back(step(below(2) ? BPF_ST : BPF_STX, below(BPF_MEMWORDS))); break;
-      case 4: steps.push_back(step(BPF_MISC | (below(2) ? BPF_TAX : BPF_TXA), 0)); break;
-      case 5: steps.push_back(step(BPF_JMP | kTests[below(4)] | source, static_cast<std::uint32_t>(draw() & 0xff),
-                                   below(ahead + 1), below(ahead + 1))); break;
-      case 6: steps.push_back(step(BPF_ALU | BPF_DIV | BPF_K, 1 + below(1000))); break;
+      case 0:
+        steps.push_back(step(BPF_LD | BPF_W | BPF_ABS, argument_at(below(6), below(2))));
+        break;
+      case 1:
+        steps.push_back(step(BPF_LD | BPF_MEM, below(BPF_MEMWORDS)));
+        break;
+      case 2:
+        steps.push_back(step(BPF_LDX | BPF_MEM, below(BPF_MEMWORDS)));
+        break;
+      case 3:
+        steps.push_back(step(below(2) ? BPF_ST : BPF_STX, below(BPF_MEMWORDS)));
+        break;
+      case 4:
+        steps.push_back(step(BPF_MISC | (below(2) ? BPF_TAX : BPF_TXA), 0));
+        break;
+      case 5:
+        steps.push_back(step(BPF_JMP | kTests[below(4)] | source, static_cast<std::uint32_t>(draw() & 0xff),
+                             below(ahead + 1), below(ahead + 1)));
+        break;
+      case 6:
+        steps.push_back(step(BPF_ALU | BPF_DIV | BPF_K, 1 + below(1000)));
+        break;
       default: {
         const unsigned sum = kSums[below(9)];
         const bool shifts = sum == BPF_LSH || sum == BPF_RSH;
-        steps.push_back(step(BPF_ALU | sum | (shifts || sum == BPF_NEG ? BPF_K : source), shifts ? below(32) : below(1 << 20)));
+        steps.push_back(
+            step(BPF_ALU | sum | (shifts || sum == BPF_NEG ? BPF_K : source), shifts ? below(32) : below(1 << 20)));
       }
     }
   }
@@ -72,7 +87,8 @@ std::vector<int> asked_of_kernel(const std::vector<sock_filter>& filter, const s
   if (child == 0) {
     std::vector<int> answers(calls.size());
     const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(1);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      _exit(1);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto& a = calls[i].args;
       answers[i] = syscall(calls[i].number, a[0], a[1], a[2], a[3], a[4], a[5]) == 0 ? 0 : errno;
@@ -112,7 +128,8 @@ TEST(SeccompFilter, AnswersAsTheKernelDoes) {
 TEST(SeccompFilter, WhatIsNotWellFormedKills) {
   const SystemCall call{SYS_mmap, {}, "mmap"};
   EXPECT_EQ(verdict_of({}, call), SECCOMP_RET_KILL_PROCESS);
-  const std::vector<sock_filter> beyond = {step(BPF_LD | BPF_W | BPF_ABS, sizeof(seccomp_data)), step(BPF_RET | BPF_A, 0)};
+  const std::vector<sock_filter> beyond = {step(BPF_LD | BPF_W | BPF_ABS, sizeof(seccomp_data)),
+                                           step(BPF_RET | BPF_A, 0)};
   EXPECT_EQ(verdict_of(beyond, call), SECCOMP_RET_KILL_PROCESS);
   const std::vector<sock_filter> outside = {step(BPF_LD | BPF_MEM, BPF_MEMWORDS), step(BPF_RET | BPF_A, 0)};
   EXPECT_EQ(verdict_of(outside, call), SECCOMP_RET_KILL_PROCESS);
@@ -122,10 +139,12 @@ TEST(SeccompFilter, WhatIsNotWellFormedKills) {
 
 TEST(SeccompFilter, ArgumentsCount) {
   // Memory may be mapped, but not to be executed.
-  const std::vector<sock_filter> filter = {
-      step(BPF_LD | BPF_W | BPF_ABS, number_at),     step(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
-      step(BPF_LD | BPF_W | BPF_ABS, argument_at(2, false)), step(BPF_JMP | BPF_JSET | BPF_K, 4, 0, 1),
-      step(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const std::vector<sock_filter> filter = {step(BPF_LD | BPF_W | BPF_ABS, number_at),
+                                           step(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+                                           step(BPF_LD | BPF_W | BPF_ABS, argument_at(2, false)),
+                                           step(BPF_JMP | BPF_JSET | BPF_K, 4, 0, 1),
+                                           step(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+                                           step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   int killed = 0;
   for (const SystemCall& call : calls_of_attaching()) killed += verdict_of(filter, call) == SECCOMP_RET_KILL_PROCESS;
   EXPECT_EQ(killed, 1);

@@ -38,7 +38,8 @@ TEST(ThreadSight, NotWhatAStopCutsShort) {
   EXPECT_EQ(in_call(SYS_recvfrom, {3, 0, 10, MSG_WAITALL}).suited(), Suited::kNot);
   EXPECT_EQ(in_call(SYS_recvfrom, {3, 0, 10, 0}).suited(), Suited::kRestarts);
   EXPECT_EQ(in_call(SYS_io_uring_enter, {3, 1, 1, 1}).suited(), Suited::kNot);
-  for (const char state : {'D', 'T', 't', 'Z', 'X', '?'}) EXPECT_EQ(in_call(-1, {}, state).suited(), Suited::kNot) << state;
+  for (const char state : {'D', 'T', 't', 'Z', 'X', '?'})
+    EXPECT_EQ(in_call(-1, {}, state).suited(), Suited::kNot) << state;
 }
 
 TEST(ThreadSight, OfAThreadThatWaits) {
