@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a recording cost on this machine: the numbers that the tracer's design rests on (docs/measured/tracer.md).
+// What the parts of a recording cost on this machine: the numbers that the tracer's design rests on
+// (docs/measured/tracer.md).
 //
 //   unit_costs [ROUNDS]
 //
