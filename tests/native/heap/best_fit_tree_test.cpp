@@ -193,7 +193,9 @@ TEST_F(BestFit, ShrinkingGivesAddressSpaceBackAndWhatIsLeftIsServedAsBefore) {
     const HeapUsage after = tree_.usage();
     ASSERT_EQ(before.mapped - after.mapped, before.free - after.free);
     ASSERT_EQ(shrunk, before.mapped != after.mapped);
-    if (shrunk) ASSERT_LE(after.free, (ranges.size() + 1) * 2 * (os::page_bytes() + Tree::kLeast));
+    if (shrunk) {
+      ASSERT_LE(after.free, (ranges.size() + 1) * 2 * (os::page_bytes() + Tree::kLeast));
+    }
     times += shrunk;
     ASSERT_FALSE(tree_.shrink());  // there is nothing left
   }
