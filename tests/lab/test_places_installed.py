@@ -117,3 +117,12 @@ def test_a_real_wheel_in_a_fresh_environment(root: Path, tmp_path: Path) -> None
     answer = carry_out(bin_ / "heapyard", "compare", "--allocators", "glibc,bfm", "--blocks", 2, "--", "sh", "-c", ":",
                        env=env, cwd=tmp_path)
     assert "bfm" in answer
+
+
+@pytest.mark.on_request
+def test_a_debian_package_holds_the_heaps(tmp_path: Path) -> None:
+    carry_out("cpack", "-B", tmp_path, cwd=places.state() / "build" / "release")
+    (package,) = tmp_path.glob("heapyard-heaps_*.deb")
+    carry_out("dpkg-deb", "-x", package, tmp_path / "unpacked")
+    (library,) = (tmp_path / "unpacked").glob("**/libelfmalloc.so")
+    assert carry_out("sh", "-c", "echo served", env={"LD_PRELOAD": str(library)}) == "served\n"
