@@ -258,7 +258,7 @@ def test_kill_9_at_any_instant_of_any_verb(yard, verb, count):
     kills = tries = 0
     while kills < count and (tries := tries + 1) <= 3 * count:
         if verb == "install" and count > 5:
-            shutil.rmtree(peers)
+            shutil.rmtree(peers, ignore_errors=True)  # the last kill may have come before it was made
         kills += killed.kill(chance.uniform(0, killed.seconds))
         for name in unfinished(yard):
             kept = trials_of(yard)
