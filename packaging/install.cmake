@@ -56,7 +56,7 @@ endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/heaps.json ${PROJECT_BINARY_DIR}/mutators.json ${PROJECT_BINARY_DIR}/build.json
   DESTINATION . COMPONENT lab EXCLUDE_FROM_ALL)
 
-# What `heapyard --version` says of a wheel (lab/heapyard/catalog/build.py); a checkout is asked for its commit itself.
+# What `heapyard --version` says of a wheel (lab/heapyard/catalog/build_facts.py); a checkout is asked for its commit itself.
 find_package(Git QUIET)
 set(commit "")
 if(GIT_FOUND)

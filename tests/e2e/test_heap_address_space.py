@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 from heapyard.catalog.own_heaps import own_heaps
-from heapyard.execute.check_cases import all_cases
 from heapyard.model import places
 from profiled import program
 
@@ -171,39 +170,3 @@ def test_an_emulator_pays_for_no_reservation(heap: str) -> None:
         return usage.ru_maxrss
 
     assert peak_kib("-E", f"LD_PRELOAD={places.native(f'lib{heap}.so').resolve()}") <= peak_kib() + 64 * 1024
-
-
-# What needs no other program beside it, for the emulator does not preload there, and no time.
-GROUPS = ("conformance", "c++", "stress")
-COMPILE = ["-std=c++20", "-D_GNU_SOURCE", "-fno-builtin", "-w"]
-LIBRARY = ["-O3", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec",
-           "-fPIC", "-shared", "-Wl,-z,nodelete,-z,now,-Bsymbolic-functions"]
-
-
-@pytest.mark.on_request
-def test_every_heap_serves_on_aarch64(root: Path, tmp_path: Path) -> None:
-    compiler, emulator = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64")
-    if compiler is None or emulator is None:
-        pytest.skip("needs Debian's packages g++-aarch64-linux-gnu and qemu-user")
-
-    def compiled(*words: object) -> None:
-        subprocess.run([compiler, *COMPILE, "-I", str(root), *map(str, words)], check=True, capture_output=True)
-
-    def check(case: str, *library: str) -> str:
-        words = [emulator, "-L", "/usr/aarch64-linux-gnu", *library, tmp_path / "check_heap", case, "quick"]
-        protect = limited({resource.RLIMIT_AS: PROTECTED})
-        done = subprocess.run(words, capture_output=True, text=True, timeout=300, preexec_fn=protect)
-        return done.stdout + done.stderr
-
-    sources = [path for path in (root / "lab/native/check").glob("*.cpp") if path.stem not in ("first", "plugin")]
-    compiled("-O2", *sources, "-ldl", "-pthread", "-o", tmp_path / "check_heap")
-    cases = [case.label for case in all_cases() if case.group in GROUPS and case.name != "oversubscribed"]
-    under_glibc = {case: check(case) for case in cases}
-    for heap in HEAPS:
-        library = tmp_path / f"lib{heap}.so"
-        compositions = places.own_heaps().parent / "heap" / heap
-        abi = [root / f"heap/abi/{name}.cpp" for name in ("malloc", "glibc")]
-        compiled(*LIBRARY, "-I", compositions, *abi, "-o", library)
-        for case in cases:
-            told = check(case, "-E", f"LD_PRELOAD={library}")
-            assert '"fail"' not in told and '"verdict"' in told or '"fail"' in under_glibc[case], (heap, case, told[-500:])

@@ -99,7 +99,7 @@ def test_another_project_links_the_heaps_by_pkg_config(prefix: Path, tmp_path: P
     (folder,) = prefix.glob("**/pkgconfig")
     env = {**os.environ, "PKG_CONFIG_PATH": str(folder), "LD_LIBRARY_PATH": str(folder.parent)}
     for package, provider in (("heapyard-elfmalloc", "libelfmalloc.so"), ("heapyard-bfm-static", "main")):
-        words = carry_out("pkg-config", "--define-prefix", "--libs", package, env=env).split()
+        words = carry_out("pkg-config", "--libs", package, env=env).split()
         carry_out("cc", tmp_path / "main.c", "-o", tmp_path / "main", *words)
         assert carry_out(tmp_path / "main", env=env).strip().endswith(provider)
 

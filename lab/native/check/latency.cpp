@@ -91,7 +91,7 @@ void work(Steps& steps, std::size_t argument) {
 void growth(Report& report, Amount amount) {
   if (!kSteppingWorks) return report.note("instructions can be counted on x86-64 only");
   const std::size_t most = amount.quick ? 10'000 : amount.deep ? 10'000'000 : 100'000;
-  const std::uint64_t budget = amount.quick ? kUsual / 20 : amount.deep ? kUsual / 2 : kUsual;
+  const std::uint64_t budget = amount.quick ? kUsual / 5 : amount.deep ? kUsual / 2 : kUsual;
   std::uint64_t first = 0, last = 0;
   bool cut = false;
   bool half = true;  // deep: a step of about half a decade, 1,000, 3,000, 10,000, ...
