@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "consistent_tree.hpp"
@@ -221,6 +223,37 @@ TEST_F(BestFit, WhatTheSystemCannotUnmapStays) {
   EXPECT_NE(tree_.allocate(500'000), nullptr);
   EXPECT_EQ(tree_.usage().mapped, mapped);
   tree_.free(guard);
+}
+
+// As Python's list does between arenas of small objects: what it leaves behind never joins.
+TEST_F(BestFit, WhatAGrowingRangeLeavesBehindGoesBackBeforeTheHeapGrows) {
+  std::vector<std::pair<void*, Held>> guards;
+  std::size_t bytes = Tree::kLarge, most_free = 0;
+  void* list = tree_.allocate(bytes);
+  std::memset(list, 1, bytes);
+  for (int step = 0; step < 40; ++step) {
+    const Held held{600 + static_cast<std::size_t>(step) % 7 * 100'000, static_cast<unsigned char>(step)};
+    guards.emplace_back(tree_.allocate(held.bytes), held);
+    std::memset(guards.back().first, held.fill, held.bytes);
+    void* larger = tree_.allocate(bytes + bytes / 8);
+    ASSERT_NE(larger, nullptr);
+    std::memcpy(larger, list, bytes);
+    tree_.free(list);
+    list = larger;
+    bytes += bytes / 8;
+    check();
+    const HeapUsage usage = tree_.usage();
+    most_free = std::max(most_free, usage.free * 100 / (usage.mapped - usage.free));
+    for (const auto& [range, held] : guards) ASSERT_TRUE(holds(range, held));
+  }
+  EXPECT_LE(most_free, 160u);  // percent of what is in use: half, and the copy before
+  const std::size_t mapped = tree_.usage().mapped;
+  test::ScarcePages::unmaps = false;
+  void* other = tree_.allocate(2 * bytes);  // nothing can go back: the heap grows all the same
+  test::ScarcePages::unmaps = true;
+  EXPECT_NE(other, nullptr);
+  EXPECT_GT(tree_.usage().mapped, mapped);
+  check();
 }
 
 TEST(HugeSteps, AreTakenOnceTheHeapIsLargeAndOnlyForSmallNeeds) {
