@@ -11,6 +11,7 @@ namespace heapyard::abi {
 // errno ENOMEM, and false mean that memory is out; `block` is never null but in free. Alignments are powers of two.
 template <class T>
 concept ExportableHeap = requires(void* block, const void* read_only, std::size_t bytes) {
+  { T::kSampled } -> std::convertible_to<bool>;  // whether a listener may count its blocks
   { T::begin() } -> std::same_as<void>;
   { T::allocate(bytes) } -> std::same_as<void*>;
   { T::allocate_aligned(bytes, bytes) } -> std::same_as<void*>;

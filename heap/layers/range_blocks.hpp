@@ -83,7 +83,8 @@ class RangeBlocks {
     if constexpr (Samples::kSampled) {
       if (Samples::owns(block) || os::sample_listener() != nullptr) return nullptr;
     }
-    if (usable(ranges, block) < kMovable) return nullptr;
+    const std::size_t now = usable(ranges, block);
+    if (now < kMovable || now >= bytes) return nullptr;
     if (Lone::owns(block)) return Lone::move(block, bytes);
     const Visit visit = Process::enter();
     if (visit.again) return nullptr;
