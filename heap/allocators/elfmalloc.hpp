@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // elfmalloc, the slab allocator of Liebow-Feeser, Rosen and others (allocators-rs, 2017), and its variants.
 //
-//   malloc, free      MaskHeap         a block's slab is found by masking its address
+//   malloc, free      HeapShell
+//   what is p?        SlabMap          a block's slab is found by masking its address
 //   front end         MagazineCache    a stack of free objects per thread and class, of any slab or of its own
 //   spans             SlabHeap         slabs offered to all, in a few rings per class
 //                     BitsetSlab       a bitset of the free objects, and one word of state
@@ -20,7 +21,7 @@
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
 #include "heap/layers/frontend/magazine_cache.hpp"
-#include "heap/layers/mask_heap.hpp"
+#include "heap/layers/heap_shell.hpp"
 #include "heap/layers/spans/bitset_slab.hpp"
 #include "heap/layers/spans/slab_heap.hpp"
 #include "heap/layers/spans/slab_map.hpp"
@@ -36,7 +37,7 @@ template <class Capacity, class PagesT = os::SystemPages, class SpansT = Virtual
 struct ElfmallocParts {
   using Pages = PagesT;
   using Spans = SpansT;
-  using Map = SlabMap;
+  using Map = SlabMap<Spans>;
   template <bool Big>
   using Groups = PageGroups<BitsetSlab, Spans, core::slab::kSmallPage, Big>;
   template <bool Big>
@@ -46,8 +47,10 @@ struct ElfmallocParts {
   using Short = ShortSpace<Pages, ElfmallocParts>;
   using Outside = typename Short::Outside;
   using Large = typename Short::Large;
+  using Tight = typename Short::Tight;
   using Samples = SamplesOf<Sampling, ElfmallocParts, BestFitTree<Outside>>;
   static inline constinit Spans spans;
+  static constexpr Map map{spans};
   static inline constinit Groups<false> small_groups{spans};
   static inline constinit Groups<true> big_groups{spans};
   static inline constinit PagePool<false> small_pages{small_groups};
@@ -56,14 +59,14 @@ struct ElfmallocParts {
   static inline constinit Front front{pool};
   static inline constinit typename Short::Tree spare;
   static inline constinit Large large{spare};
-  static inline constinit typename Short::Tight tight{spare};
+  static inline constinit Tight tight{spare};
 };
 
-using Elfmalloc = MaskHeap<ElfmallocParts<MagazineCapacity>>;
-using ElfmallocAsBuilt = MaskHeap<ElfmallocParts<MagazineCapacityAsBuilt>>;
+using Elfmalloc = HeapShell<ElfmallocParts<MagazineCapacity>>;
+using ElfmallocAsBuilt = HeapShell<ElfmallocParts<MagazineCapacityAsBuilt>>;
 // Not of the literature: for the tracer.
-using ElfmallocSampled = MaskHeap<
+using ElfmallocSampled = HeapShell<
     ElfmallocParts<MagazineCapacity, os::SystemPages, VirtualSpans<os::SystemPages, core::slab::kBigPage>, Sampled>>;
-using ElfmallocL = MaskHeap<ElfmallocParts<OwnSlabOnly>>;
+using ElfmallocL = HeapShell<ElfmallocParts<OwnSlabOnly>>;
 
 }  // namespace heapyard

@@ -33,6 +33,9 @@ class Process {
  public:
   using Visit = typename Entry::Visit;
 
+  // For what a thread that is inside does past its own front end.
+  static constexpr Visit kWithoutFrontEnd{nullptr, Entry::Phase::live, false};
+
   // For a constructor of the library; harmless at any time.
   static void begin() {
     started_.run([] {

@@ -29,13 +29,13 @@ class RangeBlocks {
   using Lone = LoneMapping<Pages>;
   static constexpr std::size_t kMost = PTRDIFF_MAX / 2;  // room for prefixes and alignment in sums
 
-  // `alignment`: a power of two, or 0 for what every range has. work_off(visit) is called when the thread may enter.
+  // `alignment`: a power of two, or 0 for what every range has. work_off() is called when the thread may enter.
   template <class WorkOff>
   static void* allocate(Ranges& ranges, std::size_t bytes, std::size_t alignment, WorkOff work_off) {
     if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
     const Visit visit = Process::enter();
     if (visit.again) return allocate_lone(bytes, alignment);
-    work_off(visit);
+    work_off();
     void* block = alignment == 0 ? ranges.allocate(bytes) : ranges.allocate_aligned(bytes, alignment);
     Process::leave(visit);
     tell_allocated(block, bytes);

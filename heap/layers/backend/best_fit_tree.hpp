@@ -27,6 +27,7 @@ namespace heapyard {
 template <class Pages, class Growth = SmallSteps<Pages>>
 class BestFitTree {
  public:
+  static constexpr bool kMapsEach = false;
   static constexpr std::size_t kPrefix = 2 * sizeof(std::size_t);
   static constexpr std::size_t kLeast = 64 * sizeof(void*);  // paper: smaller blocks are the buckets'
   static constexpr std::size_t kAlignment = 16;

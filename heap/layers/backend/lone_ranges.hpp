@@ -17,6 +17,8 @@ class LoneRanges {
   using Lone = LoneMapping<Pages>;
 
  public:
+  static constexpr bool kMapsEach = true;
+
   constexpr LoneRanges() = default;
   void* allocate(std::size_t bytes) { return Lone::allocate(bytes, Lone::kPrefix); }
   void* allocate_aligned(std::size_t bytes, std::size_t alignment) { return Lone::allocate(bytes, alignment); }

@@ -20,6 +20,8 @@ class SpareRanges {
   using Mapping = LoneMapping<Pages>;
 
  public:
+  static constexpr bool kMapsEach = Lone::kMapsEach;
+
   constexpr explicit SpareRanges(Tree& tree) : tree_(tree) {}
 
   void* allocate(std::size_t bytes) {

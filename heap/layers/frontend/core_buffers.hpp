@@ -63,6 +63,8 @@ class CoreBuffers {
   }
 
   void* refill(const Visit& visit, unsigned c) {
+    if (visit.thread == nullptr) [[unlikely]]
+      return nullptr;
     Guarded& guarded = *visit.thread->guarded;
     const os::Locked locked(guarded.lock);
     void* block = guarded.buffer.allocate(c);  // another thread may have refilled it

@@ -95,8 +95,11 @@ class MagazineCache : public NothingHeld {
     return visit.thread == nullptr ? Sampling::due_alone(counted) : visit.thread->turns.due(c, counted);
   }
 
-  // What allocate() had not at hand, for a thread with magazines that is not `again`. Null when memory is out.
+  // What allocate() had not at hand. `visit` must not be `again`. Null when memory is out, or the thread has no
+  // magazines.
   void* refill(const Visit& visit, unsigned c) {
+    if (visit.thread == nullptr) [[unlikely]]
+      return nullptr;
     Thread& thread = *visit.thread;
     if (kSampled && thread.top[c] != thread.floor[c]) return *--thread.top[c];
     Reader& reader = thread.readers[c];

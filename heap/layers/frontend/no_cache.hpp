@@ -34,7 +34,7 @@ class NoCache : public NothingHeld {
                                                                                                          : nullptr;
   }
 
-  void flush(const Visit&, unsigned, void* block) { spans_.free(&block, 1); }
+  void release(const Visit&, unsigned, void* block) { spans_.free(&block, 1); }
 
   Thread* start() {
     self_.heap = spans_.heap_of_new_thread();

@@ -46,8 +46,12 @@ class ThreadBuffers : public NothingHeld {
     return visit.thread == nullptr ? Sampled::due_alone(counted) : visit.thread->due(c, counted);
   }
 
-  // The slow halves. `visit` must not be `again`; refill() is for a thread with a buffer.
-  void* refill(const Visit& visit, unsigned c) { return visit.thread->refill(pool_, c); }
+  // The slow halves. `visit` must not be `again`. A thread without a buffer gets no block.
+  void* refill(const Visit& visit, unsigned c) {
+    if (visit.thread == nullptr) [[unlikely]]
+      return nullptr;
+    return visit.thread->refill(pool_, c);
+  }
   void release(const Visit& visit, Span* span, void* block) { Buffer::release(pool_, visit.thread, span, block); }
 
   // The buffer of a thread that comes for the first time; null when memory is out, or there are very many.

@@ -58,7 +58,7 @@ class ThreadCache : public NothingHeld {
     return block;
   }
 
-  // Whether the block was taken; if not, flush() must be asked.
+  // Whether the block was taken; if not, release() must be asked.
   bool free(unsigned size_class, void* block) {
     Thread* thread = Entry::take();
     const unsigned count = thread->count[size_class];
@@ -95,7 +95,7 @@ class ThreadCache : public NothingHeld {
   }
 
   // Takes a block for which the stack had no room. `visit` must not be `again`.
-  void flush(const Visit& visit, unsigned size_class, void* block) {
+  void release(const Visit& visit, unsigned size_class, void* block) {
     if (visit.thread == nullptr) {
       spans_.free(&block, 1);
       return;

@@ -15,9 +15,22 @@
 
 namespace heapyard {
 
-struct SlabMap {
+// Spans: the window (backend/virtual_spans.hpp).
+template <class Spans>
+class SlabMap {
+ public:
   using Classes = core::SlabClasses;
   using Span = BitsetSlab;
+  using Holder = Span*;
+  static constexpr bool kTellsNull = true;
+  static constexpr bool kAligned = false;  // the smallest objects lie at multiples of 8
+  static constexpr bool kAligns = true;
+
+  constexpr explicit SlabMap(Spans& spans) : spans_(spans) {}
+
+  void reserve() const { spans_.reserve(); }
+  bool owns(const void* block) const { return spans_.contains(block); }
+  static Span* holder_of(const void* block) { return of(block); }
 
   static Span* of(const void* block) {
     const auto at = reinterpret_cast<std::uintptr_t>(block);
@@ -55,6 +68,8 @@ struct SlabMap {
 
  private:
   static constexpr std::uintptr_t kMedium = std::uintptr_t{64} << 10;
+
+  Spans& spans_;
 };
 
 }  // namespace heapyard

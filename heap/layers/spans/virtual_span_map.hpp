@@ -16,10 +16,22 @@
 
 namespace heapyard {
 
+// Spans: the window (backend/virtual_spans.hpp).
 template <class ClassesT, class Spans, class SpanT = ListSpan>
-struct VirtualSpanMap {
+class VirtualSpanMap {
+ public:
   using Classes = ClassesT;
   using Span = SpanT;
+  using Holder = Span*;
+  static constexpr bool kTellsNull = true;
+  static constexpr bool kAligned = true;
+  static constexpr bool kAligns = true;
+
+  constexpr explicit VirtualSpanMap(Spans& spans) : spans_(spans) {}
+
+  void reserve() const { spans_.reserve(); }
+  bool owns(const void* block) const { return spans_.contains(block); }
+  static Span* holder_of(const void* block) { return of(block); }
 
   static Span* of(const void* block) {
     return reinterpret_cast<Span*>(Spans::begin_of(reinterpret_cast<std::uintptr_t>(block)));
@@ -73,6 +85,8 @@ struct VirtualSpanMap {
 
  private:
   static constexpr std::size_t kAlignment = 16;  // of every block
+
+  Spans& spans_;
 };
 
 }  // namespace heapyard
