@@ -37,7 +37,7 @@ class Tagged {
 };
 
 // Node has an atomic member `Node* link`, the stack's while the node is on it.
-template <class Node, class Policy = Concurrency>
+template <class Node, ConcurrencyPolicy Policy = Concurrency>
 class TaggedStack {
  public:
   constexpr TaggedStack() = default;

@@ -25,10 +25,9 @@ namespace heapyard {
 
 // `Parts` makes the layers: statics `map`, the classifier; `pool`, what holds empty spans; `front`, `large`, `tight`;
 // and types Map, Front, Large, Outside (pages for what has no class), Samples.
-template <class Parts>
+template <HeapParts Parts>
 class HeapShell {
   using Map = typename Parts::Map;
-  static_assert(Classifier<Map>);
   using Holder = typename Map::Holder;
   using Classes = typename Map::Classes;
   using Front = typename Parts::Front;

@@ -28,7 +28,7 @@ struct NoSampledBlocks {
 
 // Owner: a type of the composition's own, so that its samples are. Tree: the words before its ranges are {a
 // multiple of 16, 0}.
-template <class Owner, RangeSource Tree>
+template <class Owner, LargeSource Tree>
 class SampledBlocks {
  public:
   static constexpr bool kSampled = true;

@@ -29,7 +29,7 @@ struct NoTightBlocks {
 
 // Steps: sizes of the small ones. Records: holds page records, in kHeaps heaps. Ranges: the words before its ranges are
 // {size, 0}.
-template <class Steps, SpanHeap Records, RangeSource Ranges>
+template <SizeClasses Steps, SpanHeap Records, RangeSource Ranges>
 class TightBlocks {
  public:
   static constexpr bool kPacks = true;

@@ -16,6 +16,7 @@
 
 #include "heap/core/red_black_tree.hpp"
 #include "heap/layers/backend/growth.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/os/lock.hpp"
 #include "heap/os/pages.hpp"
@@ -24,7 +25,7 @@ namespace heapyard {
 
 // Pages: static map(bytes), unmap and decommit(memory, bytes), as os::map; a test puts a source there that fails on
 // request.
-template <class Pages, class Growth = SmallSteps<Pages>>
+template <PageSource Pages, GrowthPolicy Growth = SmallSteps<Pages>>
 class BestFitTree {
  public:
   static constexpr bool kMapsEach = false;

@@ -8,11 +8,12 @@
 #include <cstddef>
 
 #include "heap/layers/backend/lone_mapping.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 
 namespace heapyard {
 
-template <class Pages>
+template <PageSource Pages>
 class LoneRanges {
   using Lone = LoneMapping<Pages>;
 

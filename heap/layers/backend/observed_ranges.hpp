@@ -12,7 +12,7 @@
 
 namespace heapyard {
 
-template <RangeSource Ranges>
+template <LargeSource Ranges>
 class ObservedRanges : public Ranges {
  public:
   void* allocate(std::size_t bytes) { return told(Ranges::allocate(bytes)); }

@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
+
 namespace heapyard {
 
 // Owner: has the window as its static member `spans` (virtual_spans.hpp).
-template <class Pages, class Owner>
+template <PageSource Pages, class Owner>
 struct OutsideSpans : Pages {
   static void* map(std::size_t bytes) {
     void* memory = Pages::map(bytes);

@@ -15,7 +15,7 @@
 namespace heapyard {
 
 // Lone: LoneRanges, perhaps observed. Tree: the words before its ranges are {even, 0}.
-template <RangeSource Lone, RangeSource Tree, class Pages>
+template <LargeSource Lone, ShrinkingSource Tree, PageSource Pages>
 class SpareRanges {
   using Mapping = LoneMapping<Pages>;
 

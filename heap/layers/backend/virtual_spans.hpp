@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/os/notice.hpp"
 #include "heap/os/pages.hpp"
 
@@ -27,7 +28,7 @@ namespace heapyard {
 // Bytes: of a span. Colours: places at which a span may begin, kColour apart, each span its own by its address; a
 // power of two. What begins at multiples of 2 MiB meets in the same few lines of every cache. Most: bytes of the
 // window.
-template <class Pages, std::size_t Bytes = std::size_t{2} << 20, unsigned Colours = 1,
+template <PlacedPageSource Pages, std::size_t Bytes = std::size_t{2} << 20, unsigned Colours = 1,
           std::size_t Most = std::size_t{32} << 40>
 class VirtualSpans {
  public:

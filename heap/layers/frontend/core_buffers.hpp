@@ -12,6 +12,7 @@
 
 #include <atomic>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/os/lock.hpp"
@@ -20,7 +21,7 @@
 namespace heapyard {
 
 // Most: buffers at most.
-template <class Buffer, unsigned Most>
+template <ThreadBuffer Buffer, unsigned Most>
 class CoreBuffers {
  public:
   static constexpr bool kSampled = false;
@@ -136,7 +137,7 @@ class CoreBuffers {
   Guarded buffers_[Most];
 };
 
-template <class Buffer, unsigned Most>
+template <ThreadBuffer Buffer, unsigned Most>
 constinit typename CoreBuffers<Buffer, Most>::Thread CoreBuffers<Buffer, Most>::Thread::nobody{};
 
 }  // namespace heapyard

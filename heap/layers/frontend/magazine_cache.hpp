@@ -18,6 +18,7 @@
 #include <cstring>
 #include <utility>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/coalescer.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
@@ -28,7 +29,7 @@
 
 namespace heapyard {
 
-template <class HeapT, class Map, class Pages, class Capacity, class Sampling = NotSampled>
+template <SlabStore HeapT, class Map, PageSource Pages, CapacityPolicy Capacity, SamplingPolicy Sampling = NotSampled>
 class MagazineCache : public NothingHeld {
  public:
   static constexpr bool kSampled = Sampling::kSampled;
@@ -276,7 +277,7 @@ class MagazineCache : public NothingHeld {
   std::atomic<unsigned> next_{0};
 };
 
-template <class Heap, class Map, class Pages, class Capacity, class Sampling>
+template <SlabStore Heap, class Map, PageSource Pages, CapacityPolicy Capacity, SamplingPolicy Sampling>
 constinit typename MagazineCache<Heap, Map, Pages, Capacity, Sampling>::Thread
     MagazineCache<Heap, Map, Pages, Capacity, Sampling>::Thread::nobody{};
 

@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/sampling.hpp"
@@ -15,7 +16,7 @@
 
 namespace heapyard {
 
-template <class Buffer, class Pages>
+template <ThreadBuffer Buffer, PageSource Pages>
 class ThreadBuffers : public NothingHeld {
  public:
   static constexpr bool kSampled = Buffer::kSampled;

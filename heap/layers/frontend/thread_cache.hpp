@@ -21,7 +21,7 @@
 
 namespace heapyard {
 
-template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling = NotSampled>
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, SamplingPolicy Sampling = NotSampled>
 class ThreadCache : public NothingHeld {
   static_assert(Depth % 2 == 0 && Depth > 0 && Depth < 256);
 
@@ -166,7 +166,7 @@ class ThreadCache : public NothingHeld {
   FrontEnds<Thread> all_;
 };
 
-template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling>
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, SamplingPolicy Sampling>
 constinit typename ThreadCache<Spans, Ranges, Depth, Sampling>::Thread
     ThreadCache<Spans, Ranges, Depth, Sampling>::Thread::nobody{};
 

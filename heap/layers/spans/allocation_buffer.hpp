@@ -14,6 +14,7 @@
 
 #include "heap/core/concurrency.hpp"
 #include "heap/core/tagged_stack.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/layers/spans/reusable_spans.hpp"
 
@@ -40,7 +41,7 @@ struct NothingDrawn {
 
 // Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty. Turns: of the
 // samples (frontend/sampling.hpp).
-template <class ClassesT, class PoolT, unsigned Percent = 80, class Cleanup = EagerCleanup,
+template <SpanClasses ClassesT, SpanStore PoolT, unsigned Percent = 80, CleanupPolicy Cleanup = EagerCleanup,
           template <class> class ListsT = ReusableDeque, class Turns = NothingDrawn>
 class AllocationBuffer {
   static_assert(Cleanup::kInFree || Percent < 100, "an empty span would never be listed");
@@ -217,10 +218,12 @@ class AllocationBuffer {
   [[no_unique_address]] Turns turns_;
 };
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists, class Turns>
+template <SpanClasses Classes, SpanStore Pool, unsigned Percent, CleanupPolicy Cleanup, template <class> class Lists,
+          class Turns>
 constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>::no_span_{};
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists, class Turns>
+template <SpanClasses Classes, SpanStore Pool, unsigned Percent, CleanupPolicy Cleanup, template <class> class Lists,
+          class Turns>
 constinit AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>
     AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>::nobody{&no_span_};
 

@@ -21,7 +21,7 @@
 
 namespace heapyard {
 
-template <class Policy = core::Concurrency>
+template <core::ConcurrencyPolicy Policy = core::Concurrency>
 struct alignas(64) BitsetSlabOf {
   using Concurrency = Policy;
   template <class T>

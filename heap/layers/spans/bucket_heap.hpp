@@ -35,7 +35,7 @@ struct KeepLast {
 };
 
 // In cache lines of its own, for the one beside it is another thread's.
-template <class Steps, RangeSource Ranges, class OnEmpty = GiveBack>
+template <SizeClasses Steps, RangeSource Ranges, KeepPolicy<core::Ring<PageRecord>> OnEmpty = GiveBack>
 class alignas(64) BucketHeap {
  public:
   static constexpr unsigned kClasses = Steps::kClasses;

@@ -20,7 +20,7 @@
 
 namespace heapyard {
 
-template <class Policy = core::Concurrency>
+template <core::ConcurrencyPolicy Policy = core::Concurrency>
 struct alignas(64) ListSpanOf {
   using Concurrency = Policy;
   template <class T>

@@ -19,6 +19,7 @@ namespace heapyard {
 
 // Most: heaps at most, a power of two; as many are used as there are processors, twice, rounded up to a power of two.
 template <class Heap, RangeSource Ranges, unsigned Most>
+  requires BucketOfHeaps<Heap, Ranges>
 class MultiHeap {
  public:
   static constexpr unsigned kClasses = Heap::kClasses;

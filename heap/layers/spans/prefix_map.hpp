@@ -9,12 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/spans/page_record.hpp"
 
 namespace heapyard {
 
-template <class Steps>
+template <SizeClasses Steps>
 struct PrefixMap {
   using Classes = Steps;
   using Holder = unsigned;                   // the class

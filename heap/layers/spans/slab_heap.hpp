@@ -16,12 +16,13 @@
 
 #include "heap/core/ring.hpp"
 #include "heap/core/slab_classes.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard {
 
 // Rings: of each class. SmallPool, BigPool: get(c, thread) and put(slab, thread) for pages of either size.
-template <class SmallPool, class BigPool, unsigned Rings>
+template <SpanStore SmallPool, SpanStore BigPool, unsigned Rings>
 class SlabHeap {
  public:
   using Classes = core::SlabClasses;

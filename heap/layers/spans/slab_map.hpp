@@ -10,13 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/spans/bitset_slab.hpp"
 
 namespace heapyard {
 
 // Spans: the window (backend/virtual_spans.hpp).
-template <class Spans>
+template <SpanWindow Spans>
 class SlabMap {
  public:
   using Classes = core::SlabClasses;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/os/pages.hpp"
@@ -17,7 +18,7 @@
 namespace heapyard {
 
 // Spans: the window (backend/virtual_spans.hpp).
-template <class ClassesT, class Spans, class SpanT = ListSpan>
+template <SizeClasses ClassesT, SpanWindow Spans, class SpanT = ListSpan>
 class VirtualSpanMap {
  public:
   using Classes = ClassesT;
