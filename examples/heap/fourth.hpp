@@ -19,11 +19,8 @@
 
 namespace heapyard::examples {
 
-// A type of its own, so that its layers are its own.
-struct FourthChoices : ScallocDefaults {};
-
 // Everything is scalloc's, but for where large blocks come from.
-struct FourthParts : ScallocParts<FourthChoices> {
+struct FourthParts : ScallocParts<ScallocDefaults, struct FourthTag> {
   using Large = ObservedRanges<BestFitTree<Outside, HugeSteps<Outside>>>;
   using Tight = TightOver<Large>;
   static inline constinit Large large;

@@ -36,6 +36,8 @@ using BfmCoarseSteps = core::SizeSteps<1, 3, 5, 7, 9, 11, 13, 15, 19, 23, 27, 31
 inline constexpr unsigned kBfmHeaps = 64;  // at most; twice the processors are used
 inline constexpr unsigned kBfmDepth = 8;   // paper, section 3.4
 
+// Tag: a type of its own makes a heap of its own (docs/layers.md).
+//
 // Below the front end. Blocks that are aligned to more than 16 bytes are ranges.
 template <class Steps, unsigned Heaps, class OnEmpty, class Pages, template <class> class Growth>
 struct BfmLayers {
@@ -49,22 +51,23 @@ struct BfmLayers {
 };
 
 template <class Steps, unsigned Heaps, unsigned Depth, class OnEmpty = GiveBack, class Pages = os::SystemPages,
-          template <class> class Growth = HugeSteps, class Sampling = NotSampled>
+          template <class> class Growth = HugeSteps, class Sampling = NotSampled, class Tag = void>
 struct BfmParts : BfmLayers<Steps, Heaps, OnEmpty, Pages, Growth> {
   using typename BfmLayers<Steps, Heaps, OnEmpty, Pages, Growth>::Large;
   using typename BfmLayers<Steps, Heaps, OnEmpty, Pages, Growth>::Pool;
-  using Front = ThreadCache<Pool, Large, Depth, Sampling>;
+  using Front = ThreadCache<Pool, Large, Depth, BfmParts, Sampling>;
   using Samples = SamplesOf<Sampling, BfmParts, BestFitTree<Pages>>;
   static inline constinit Large large;
   static inline constinit Pool pool{large};
   static inline constinit Front front{pool, large};
 };
 
-template <class Steps, unsigned Heaps, class Pages = os::SystemPages, template <class> class Growth = HugeSteps>
+template <class Steps, unsigned Heaps, class Pages = os::SystemPages, template <class> class Growth = HugeSteps,
+          class Tag = void>
 struct BfmPartsNoCache : BfmLayers<Steps, Heaps, GiveBack, Pages, Growth> {
   using typename BfmLayers<Steps, Heaps, GiveBack, Pages, Growth>::Large;
   using typename BfmLayers<Steps, Heaps, GiveBack, Pages, Growth>::Pool;
-  using Front = NoCache<Pool>;
+  using Front = NoCache<Pool, BfmPartsNoCache>;
   using Samples = NoSampledBlocks;
   static inline constinit Large large;
   static inline constinit Pool pool{large};

@@ -32,8 +32,9 @@ namespace heapyard {
 inline constexpr unsigned kElfRings = 4;      // of listed slabs, per class
 inline constexpr unsigned kElfBackends = 64;  // stacks of empty pages: as many as processors are used
 
+// Tag: a type of its own makes a heap of its own (docs/layers.md).
 template <class Capacity, class PagesT = os::SystemPages, class SpansT = VirtualSpans<PagesT, core::slab::kBigPage>,
-          class Sampling = NotSampled>
+          class Sampling = NotSampled, class Tag = void>
 struct ElfmallocParts {
   using Pages = PagesT;
   using Spans = SpansT;
@@ -43,7 +44,7 @@ struct ElfmallocParts {
   template <bool Big>
   using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
-  using Front = MagazineCache<Pool, Map, Pages, Capacity, Sampling>;
+  using Front = MagazineCache<Pool, Map, Pages, Capacity, ElfmallocParts, Sampling>;
   using Short = ShortSpace<Pages, ElfmallocParts>;
   using Outside = typename Short::Outside;
   using Large = typename Short::Large;

@@ -52,7 +52,8 @@ struct ScallocDefaults {
   using Sampling = NotSampled;
 };
 
-template <class Choices = ScallocDefaults>
+// Tag: a type of its own makes a heap of its own (docs/layers.md).
+template <class Choices = ScallocDefaults, class Tag = void>
 struct ScallocParts {
   using Sampling = typename Choices::Sampling;
   using Pages = typename Choices::Pages;
@@ -62,8 +63,8 @@ struct ScallocParts {
   using Pool = SpanPool<Classes, Span, Spans, typename Choices::OnEmpty, Choices::kBackends>;
   using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable,
                                   typename Sampling::template Turns<Classes::kClasses>>;
-  using Front =
-      std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
+  using Front = std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends, ScallocParts>,
+                                   ThreadBuffers<Buffer, Pages, ScallocParts>>;
   using Map = VirtualSpanMap<Classes, Spans, Span>;
   using Short = ShortSpace<Pages, ScallocParts>;
   using Outside = typename Short::Outside;

@@ -21,26 +21,26 @@ USES = """
 using namespace heapyard;
 struct NotPages { static void* map(std::size_t); };
 using Tree = BestFitTree<os::SystemPages>;
-struct Mine : ScallocDefaults {};
-using Right = ScallocParts<Mine>;
+struct Mine;
+using Right = ScallocParts<ScallocDefaults, Mine>;
 """
 # What is wrong, and the concept that says so.
 WRONG = {
     "pages that only come": ("BestFitTree<NotPages> wrong;", "PageSource"),
     "a window over pages without places": ("VirtualSpans<NotPages> wrong;", "PlacedPageSource"),
-    "a thread's cache over ranges": ("using Wrong = ThreadCache<Tree, Tree, 8>;", "SpanHeap"),
+    "a thread's cache over ranges": ("using Wrong = ThreadCache<Tree, Tree, 8, Mine>;", "SpanHeap"),
     "records over pages": ("BucketHeap<BfmSteps, os::SystemPages> wrong;", "RangeSource"),
     "a prefix map without classes": ("PrefixMap<Tree> wrong;", "SizeClasses"),
     "spans found in a tree": ("extern Tree tree; SlabMap<Tree> wrong{tree};", "SpanWindow"),
     "a pool of ranges": ("extern Tree tree; SpanPool<Right::Classes, ListSpan, Tree, EagerMadvise, 1> wrong{tree};", "SpanSource"),
     "a buffer without a pool": ("AllocationBuffer<Right::Classes, Tree> wrong;", "SpanStore"),
-    "a front end of threads over a pool": ("using Wrong = ThreadBuffers<Right::Pool, os::SystemPages>;", "ThreadBuffer"),
+    "a front end of threads over a pool": ("using Wrong = ThreadBuffers<Right::Pool, os::SystemPages, Mine>;", "ThreadBuffer"),
     "magazines over spans of lists": (
-        "using Wrong = MagazineCache<Right::Pool, Right::Map, os::SystemPages, MagazineCapacity>;",
+        "using Wrong = MagazineCache<Right::Pool, Right::Map, os::SystemPages, MagazineCapacity, Mine>;",
         "SlabStore",
     ),
     "a sampled cache that counts nothing": (
-        "using Wrong = ThreadCache<BfmParts<BfmSteps, 1, 8>::Pool, Tree, 8, Tree>;",
+        "using Wrong = ThreadCache<BfmParts<BfmSteps, 1, 8>::Pool, Tree, 8, Mine, Tree>;",
         "SamplingPolicy",
     ),
     "parts without layers": ("struct Parts {}; void* wrong() { return HeapShell<Parts>::allocate(1); }", "HeapParts"),

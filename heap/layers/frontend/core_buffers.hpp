@@ -20,8 +20,8 @@
 
 namespace heapyard {
 
-// Most: buffers at most.
-template <ThreadBuffer Buffer, unsigned Most>
+// Most: buffers at most. Owner: the heap, whose threads' buffers these are.
+template <ThreadBuffer Buffer, unsigned Most, class Owner>
 class CoreBuffers {
  public:
   static constexpr bool kSampled = false;
@@ -36,7 +36,7 @@ class CoreBuffers {
     static Thread nobody;
     Guarded* guarded;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit CoreBuffers(Pool& pool) : pool_(pool) {}
@@ -137,7 +137,7 @@ class CoreBuffers {
   Guarded buffers_[Most];
 };
 
-template <ThreadBuffer Buffer, unsigned Most>
-constinit typename CoreBuffers<Buffer, Most>::Thread CoreBuffers<Buffer, Most>::Thread::nobody{};
+template <ThreadBuffer Buffer, unsigned Most, class Owner>
+constinit typename CoreBuffers<Buffer, Most, Owner>::Thread CoreBuffers<Buffer, Most, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

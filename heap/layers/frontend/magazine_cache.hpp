@@ -29,7 +29,9 @@
 
 namespace heapyard {
 
-template <SlabStore HeapT, class Map, PageSource Pages, CapacityPolicy Capacity, SamplingPolicy Sampling = NotSampled>
+// Owner: the heap, whose threads' magazines these are.
+template <SlabStore HeapT, class Map, PageSource Pages, CapacityPolicy Capacity, class Owner,
+          SamplingPolicy Sampling = NotSampled>
 class MagazineCache : public NothingHeld {
  public:
   static constexpr bool kSampled = Sampling::kSampled;
@@ -57,7 +59,7 @@ class MagazineCache : public NothingHeld {
     Thread* before;
     Coalescer<Slab, 1024> coalescer;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit MagazineCache(Heap& heap) : heap_(heap) {}
@@ -277,8 +279,8 @@ class MagazineCache : public NothingHeld {
   std::atomic<unsigned> next_{0};
 };
 
-template <SlabStore Heap, class Map, PageSource Pages, CapacityPolicy Capacity, SamplingPolicy Sampling>
-constinit typename MagazineCache<Heap, Map, Pages, Capacity, Sampling>::Thread
-    MagazineCache<Heap, Map, Pages, Capacity, Sampling>::Thread::nobody{};
+template <SlabStore Heap, class Map, PageSource Pages, CapacityPolicy Capacity, class Owner, SamplingPolicy Sampling>
+constinit typename MagazineCache<Heap, Map, Pages, Capacity, Owner, Sampling>::Thread
+    MagazineCache<Heap, Map, Pages, Capacity, Owner, Sampling>::Thread::nobody{};
 
 }  // namespace heapyard

@@ -12,7 +12,8 @@
 
 namespace heapyard {
 
-template <SpanHeap Spans>
+// Owner: the heap, whose threads these are.
+template <SpanHeap Spans, class Owner>
 class NoCache : public NothingHeld {
  public:
   static constexpr bool kSampled = false;
@@ -20,7 +21,7 @@ class NoCache : public NothingHeld {
     static Thread nobody;
     unsigned heap;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit NoCache(Spans& spans) : spans_(spans) {}
@@ -50,7 +51,7 @@ class NoCache : public NothingHeld {
   Spans& spans_;
 };
 
-template <SpanHeap Spans>
-constinit typename NoCache<Spans>::Thread NoCache<Spans>::Thread::nobody{};
+template <SpanHeap Spans, class Owner>
+constinit typename NoCache<Spans, Owner>::Thread NoCache<Spans, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

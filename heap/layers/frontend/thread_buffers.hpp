@@ -16,14 +16,15 @@
 
 namespace heapyard {
 
-template <ThreadBuffer Buffer, PageSource Pages>
+// Owner: the heap, whose threads' buffers these are.
+template <ThreadBuffer Buffer, PageSource Pages, class Owner>
 class ThreadBuffers : public NothingHeld {
  public:
   static constexpr bool kSampled = Buffer::kSampled;
   using Pool = typename Buffer::Pool;
   using Span = typename Buffer::Span;
   using Thread = Buffer;
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit ThreadBuffers(Pool& pool) : pool_(pool) {}

@@ -21,7 +21,8 @@
 
 namespace heapyard {
 
-template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, SamplingPolicy Sampling = NotSampled>
+// Owner: the heap, whose threads' stacks these are.
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Owner, SamplingPolicy Sampling = NotSampled>
 class ThreadCache : public NothingHeld {
   static_assert(Depth % 2 == 0 && Depth > 0 && Depth < 256);
 
@@ -38,7 +39,7 @@ class ThreadCache : public NothingHeld {
     Thread* before;
     [[no_unique_address]] typename Sampling::template Turns<Spans::kClasses> turns;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr ThreadCache(Spans& spans, Ranges& ranges) : spans_(spans), ranges_(ranges) {}
@@ -166,8 +167,8 @@ class ThreadCache : public NothingHeld {
   FrontEnds<Thread> all_;
 };
 
-template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, SamplingPolicy Sampling>
-constinit typename ThreadCache<Spans, Ranges, Depth, Sampling>::Thread
-    ThreadCache<Spans, Ranges, Depth, Sampling>::Thread::nobody{};
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Owner, SamplingPolicy Sampling>
+constinit typename ThreadCache<Spans, Ranges, Depth, Owner, Sampling>::Thread
+    ThreadCache<Spans, Ranges, Depth, Owner, Sampling>::Thread::nobody{};
 
 }  // namespace heapyard

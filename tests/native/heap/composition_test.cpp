@@ -67,11 +67,7 @@ using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
 using BfmCounting = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
 using SpansCounting = ScallocParts<Scarce<ScallocWithSamples>>;
 using ElfCounting = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans, Sampled>;
-// Another number of backends: heaps whose front ends are of one type would share what a thread holds.
-struct MixedChoices : examples::FourthChoices {
-  static constexpr unsigned kBackends = 2;
-};
-struct Mixed : ScallocParts<Scarce<MixedChoices>> {
+struct Mixed : ScallocParts<Scarce<ScallocDefaults>, struct MixedTag> {
   using Large = BestFitTree<Outside, HugeSteps<Outside>>;
   static inline constinit Large large;
   using Tight = TightOver<Large>;
@@ -664,11 +660,9 @@ TYPED_TEST(Composition, ResizeInPlaceKeepsWhatFits) {
 }
 
 // Heaps that no other test uses: threads visit them for the first time, in a child, while the child forks.
-using NewPrefix = HeapShell<BfmParts<BfmSteps, 2, kBfmDepth>>;
-struct NewChoices : ScallocDefaults {
-  static constexpr unsigned kBackends = 2;
-};
-using NewMask = HeapShell<ScallocParts<NewChoices>>;
+struct New;
+using NewPrefix = HeapShell<BfmParts<BfmSteps, 2, kBfmDepth, GiveBack, os::SystemPages, HugeSteps, NotSampled, New>>;
+using NewMask = HeapShell<ScallocParts<ScallocDefaults, New>>;
 
 // How a child says that all went well: no sanitizer asks questions on that way out.
 [[noreturn]] void done_well() {

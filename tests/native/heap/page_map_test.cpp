@@ -118,7 +118,7 @@ struct MappedParts {
   using Outside = os::SystemPages;
   using Large = BestFitTree<Outside>;
   using Pool = FreeLists;
-  using Front = ThreadCache<Pool, Large, 8>;
+  using Front = ThreadCache<Pool, Large, 8, MappedParts>;
   using Samples = NoSampledBlocks;
   using Tight = NoTightBlocks;
   static inline constinit Map map;
