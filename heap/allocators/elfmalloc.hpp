@@ -14,7 +14,7 @@
 //   pages             SystemPages
 #pragma once
 
-#include "heap/core/slab_classes.hpp"
+#include "heap/policy/slab_classes.hpp"
 #include "heap/allocators/short_space.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/backend/page_groups.hpp"
@@ -33,16 +33,16 @@ inline constexpr unsigned kElfRings = 4;      // of listed slabs, per class
 inline constexpr unsigned kElfBackends = 64;  // stacks of empty pages: as many as processors are used
 
 // Tag: a type of its own makes a heap of its own (docs/layers.md).
-template <class Capacity, class PagesT = os::SystemPages, class SpansT = VirtualSpans<PagesT, core::slab::kBigPage>,
+template <class Capacity, class PagesT = os::SystemPages, class SpansT = VirtualSpans<PagesT, policy::slab::kBigPage>,
           class Sampling = NotSampled, class Tag = void>
 struct ElfmallocParts {
   using Pages = PagesT;
   using Spans = SpansT;
   using Map = SlabMap<Spans>;
   template <bool Big>
-  using Groups = PageGroups<BitsetSlab, Spans, core::slab::kSmallPage, Big>;
+  using Groups = PageGroups<BitsetSlab, Spans, policy::slab::kSmallPage, Big>;
   template <bool Big>
-  using PagePool = SpanPool<core::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
+  using PagePool = SpanPool<policy::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
   using Front = MagazineCache<Pool, Map, Pages, Capacity, ElfmallocParts, Sampling>;
   using Short = ShortSpace<Pages, ElfmallocParts>;
@@ -67,7 +67,7 @@ using Elfmalloc = HeapShell<ElfmallocParts<MagazineCapacity>>;
 using ElfmallocAsBuilt = HeapShell<ElfmallocParts<MagazineCapacityAsBuilt>>;
 // Not of the literature: for the tracer.
 using ElfmallocSampled = HeapShell<
-    ElfmallocParts<MagazineCapacity, os::SystemPages, VirtualSpans<os::SystemPages, core::slab::kBigPage>, Sampled>>;
+    ElfmallocParts<MagazineCapacity, os::SystemPages, VirtualSpans<os::SystemPages, policy::slab::kBigPage>, Sampled>>;
 using ElfmallocL = HeapShell<ElfmallocParts<OwnSlabOnly>>;
 
 }  // namespace heapyard

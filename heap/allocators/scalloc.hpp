@@ -18,7 +18,7 @@
 
 #include <type_traits>
 
-#include "heap/core/scalloc_classes.hpp"
+#include "heap/policy/scalloc_classes.hpp"
 #include "heap/allocators/short_space.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/backend/span_pool.hpp"
@@ -40,7 +40,7 @@ inline constexpr unsigned kScallocReuse = 80;     // percent of a span's blocks 
 // The published choices; a variant overrides one.
 struct ScallocDefaults {
   using Pages = os::SystemPages;
-  using Classes = core::ScallocClasses<>;
+  using Classes = policy::ScallocClasses<>;
   using Spans = VirtualSpans<Pages, Classes::kVirtualSpan, kScallocColours>;
   using OnEmpty = EagerMadvise;
   using Cleanup = EagerCleanup;
@@ -118,7 +118,7 @@ struct ScallocPerCore : ScallocDefaults {
 };
 template <std::size_t Bytes, bool Whole = false>
 struct ScallocSpansOf : ScallocDefaults {
-  using Classes = core::ScallocClasses<Bytes, Whole>;
+  using Classes = policy::ScallocClasses<Bytes, Whole>;
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
 // What virtual spans cost in page tables, and the idea without that: of spans of 64 KiB 32 share a page table. Blocks

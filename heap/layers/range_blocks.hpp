@@ -109,13 +109,13 @@ class RangeBlocks {
 
   static void tell_allocated(void* block, std::size_t bytes) {
     if constexpr (Samples::kSampled) {
-      const os::SampleEvents* events = os::sample_listener();
+      const tracing::SampleEvents* events = tracing::sample_listener();
       if (events != nullptr && block != nullptr) events->allocated(block, bytes);
     }
   }
   static void tell_returned(void* block) {
     if constexpr (Samples::kSampled) {
-      if (const os::SampleEvents* events = os::sample_listener()) events->returned(block);
+      if (const tracing::SampleEvents* events = tracing::sample_listener()) events->returned(block);
     }
   }
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "heap/layers/concepts.hpp"
-#include "heap/os/page_events.hpp"
+#include "heap/tracing/page_events.hpp"
 
 namespace heapyard {
 
@@ -20,14 +20,14 @@ class ObservedRanges : public Ranges {
     return told(Ranges::allocate_aligned(bytes, alignment));
   }
   void free(void* range) {
-    os::page_returned(range);
+    tracing::page_returned(range);
     Ranges::free(range);
   }
   bool resize(void* range, std::size_t bytes) {
     const std::size_t before = Ranges::usable(range);
     if (!Ranges::resize(range, bytes)) return false;
     if (Ranges::usable(range) != before) {
-      os::page_returned(range);
+      tracing::page_returned(range);
       told(range);
     }
     return true;
@@ -35,7 +35,7 @@ class ObservedRanges : public Ranges {
 
  private:
   void* told(void* range) {
-    if (range != nullptr) os::page_taken(range, Ranges::usable(range));
+    if (range != nullptr) tracing::page_taken(range, Ranges::usable(range));
     return range;
   }
 };

@@ -17,7 +17,7 @@
 #include "heap/core/tagged_stack.hpp"
 #include "heap/layers/concepts.hpp"
 #include "heap/os/threads.hpp"
-#include "heap/os/page_events.hpp"
+#include "heap/tracing/page_events.hpp"
 
 namespace heapyard {
 
@@ -54,12 +54,12 @@ class SpanPool {
         span = nullptr;
       }
     }
-    if (span != nullptr) os::page_taken(span, bytes);
+    if (span != nullptr) tracing::page_taken(span, bytes);
     return span;
   }
 
   void put(Span* span, unsigned thread) {
-    os::page_returned(span);
+    tracing::page_returned(span);
     if (!came_.load(std::memory_order_relaxed)) came_.store(true, std::memory_order_relaxed);
     if (OnEmpty::kGivesBack && span->in_class() > Classes::kFine) give_back(span, false);
     push(span, thread);

@@ -2,19 +2,18 @@
 // Whether a front end can be sampled, and what a thread knows of its next samples.
 //
 // Idea: all blocks of a size class are counted with the class's size, so the distance to the next sample is a number of
-// blocks (os/sample_events.hpp). A stack of free blocks hands out again what was just freed, and no refill takes part.
-// So malloc itself counts blocks down, in two instructions. When the count reaches its end, malloc takes the slow path,
-// as it does when the stack is empty.
-// An earlier version had two lists per class: one to hand out from, one of blocks that came back. There a refill knows
-// how many blocks it hands out, so malloc counts nothing. But blocks are reused later; this cost larson 3 %, the
-// count costs it nothing measurable (docs/tracer.md).
-// Cost: O(1). Threads: each its own.
+// blocks (tracing/sample_events.hpp). A stack of free blocks hands out again what was just freed, and no refill takes
+// part. So malloc itself counts blocks down, in two instructions. When the count reaches its end, malloc takes the slow
+// path, as it does when the stack is empty. An earlier version had two lists per class: one to hand out from, one of
+// blocks that came back. There a refill knows how many blocks it hands out, so malloc counts nothing. But blocks are
+// reused later; this cost larson 3 %, the count costs it nothing measurable (docs/tracer.md). Cost: O(1). Threads: each
+// its own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/os/sample_events.hpp"
+#include "heap/tracing/sample_events.hpp"
 
 namespace heapyard {
 
@@ -43,7 +42,7 @@ struct Sampled {
     // For the slow path. If the next block is a sample, gives the sample's interval and draws the next one. Otherwise
     // counts the block and gives 0. `counted`: bytes of the class.
     std::uint32_t due(unsigned c, std::size_t counted) {
-      const os::SampleEvents* events = os::sample_listener();
+      const tracing::SampleEvents* events = tracing::sample_listener();
       std::int64_t& passes = passes_[c];
       const std::uint32_t& drawn = log2_interval_[c];
       if (events == nullptr) [[unlikely]] {
@@ -63,8 +62,8 @@ struct Sampled {
    private:
     static constexpr std::int64_t kUntilAskedAgain = 1 << 10;
 
-    void draw(unsigned c, std::size_t counted, const os::SampleEvents& events) {
-      const os::SampleTurn turn = events.draw(counted);
+    void draw(unsigned c, std::size_t counted, const tracing::SampleEvents& events) {
+      const tracing::SampleTurn turn = events.draw(counted);
       passes_[c] = static_cast<std::int64_t>(turn.passes < INT64_MAX ? turn.passes : INT64_MAX);
       log2_interval_[c] = turn.log2_interval;
     }
@@ -75,9 +74,9 @@ struct Sampled {
 
   // The same for a thread without a front end, which asks for every block.
   static std::uint32_t due_alone(std::size_t counted) {
-    const os::SampleEvents* events = os::sample_listener();
+    const tracing::SampleEvents* events = tracing::sample_listener();
     if (events == nullptr) return 0;
-    const os::SampleTurn turn = events->draw(counted);
+    const tracing::SampleTurn turn = events->draw(counted);
     return turn.passes == 0 ? turn.log2_interval : 0;
   }
 };

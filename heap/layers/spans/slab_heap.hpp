@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "heap/core/ring.hpp"
-#include "heap/core/slab_classes.hpp"
+#include "heap/policy/slab_classes.hpp"
 #include "heap/layers/concepts.hpp"
 #include "heap/os/lock.hpp"
 
@@ -25,7 +25,7 @@ namespace heapyard {
 template <SpanStore SmallPool, SpanStore BigPool, unsigned Rings>
 class SlabHeap {
  public:
-  using Classes = core::SlabClasses;
+  using Classes = policy::SlabClasses;
   using Slab = typename SmallPool::Span;  // a BitsetSlabOf<Concurrency>
   using Concurrency = typename Slab::Concurrency;
 
@@ -91,7 +91,7 @@ class SlabHeap {
       const std::uint64_t seen = slab->sample();
       if (seen & Slab::kClaimed) return;
       const unsigned c = slab->in_class();
-      const core::SlabShape& shape = Classes::kShapes[c];
+      const policy::SlabShape& shape = Classes::kShapes[c];
       const std::uint32_t free = Slab::count_in(seen);
       Listed& listed = listed_[c][ring_of(slab)];
       if (free == shape.objects) {
@@ -119,7 +119,7 @@ class SlabHeap {
   }
 
   static unsigned ring_of(const Slab* slab) {
-    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(slab) / core::slab::kSmallPage) % Rings;
+    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(slab) / policy::slab::kSmallPage) % Rings;
   }
 
   SmallPool& small_;

@@ -20,7 +20,7 @@ namespace heapyard {
 template <SpanWindow Spans>
 class SlabMap {
  public:
-  using Classes = core::SlabClasses;
+  using Classes = policy::SlabClasses;
   using Span = BitsetSlab;
   using Holder = Span*;
   static constexpr bool kTellsNull = true;
@@ -36,10 +36,10 @@ class SlabMap {
   static Span* of(const void* block) {
     const auto at = reinterpret_cast<std::uintptr_t>(block);
     if (at % kMedium == 0) [[unlikely]] {
-      auto* first = reinterpret_cast<Span*>(at & ~(core::slab::kBigPage - 1));
+      auto* first = reinterpret_cast<Span*>(at & ~(policy::slab::kBigPage - 1));
       if (first->big_page) return first;
     }
-    return reinterpret_cast<Span*>(at & ~(core::slab::kSmallPage - 1));
+    return reinterpret_cast<Span*>(at & ~(policy::slab::kSmallPage - 1));
   }
 
   static void* start_of(Span*, void* block) { return block; }
@@ -58,7 +58,7 @@ class SlabMap {
     slabs.for_each_slab([&](const Span* slab) {
       const std::uint64_t state = slab->sample();
       if (state == 0) return;  // never used
-      const core::SlabShape& shape = slab->shape();
+      const policy::SlabShape& shape = slab->shape();
       const std::uint32_t free = Span::count_in(state);
       const std::size_t held = shape.objects - std::min<std::size_t>(free, shape.objects);
       sum.mapped += shape.span;

@@ -60,7 +60,7 @@ struct SharedTables : ScallocParts<SharedTablesChoices> {
   static inline constinit Tight tight{large};
 };
 using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true>>>;
-using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
+using ElfSpans = VirtualSpans<ScarcePages, policy::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
 // That count for the tracer; with somebody who listens.

@@ -35,7 +35,7 @@ template <class Side>
 using ScallocPerCoreOf = HeapShell<ScallocParts<ScallocPerCore, Side>>;
 template <class Side>
 using ElfmallocOf = HeapShell<ElfmallocParts<MagazineCapacity, os::SystemPages,
-                                             VirtualSpans<os::SystemPages, core::slab::kBigPage>, NotSampled, Side>>;
+                                             VirtualSpans<os::SystemPages, policy::slab::kBigPage>, NotSampled, Side>>;
 
 template <template <class> class Of>
 struct Pair {
