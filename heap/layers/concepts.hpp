@@ -19,7 +19,13 @@ concept PageSource = requires(void* memory, std::size_t bytes) {
   { T::decommit(memory, bytes) } -> std::same_as<bool>;
 };
 
-// The same with places in the address space, for a window of spans.
+// The same, and a mapping that grows, here or elsewhere; null if it cannot.
+template <class T>
+concept MovingPageSource = PageSource<T> && requires(void* memory, std::size_t bytes) {
+  { T::remap(memory, bytes, bytes) } -> std::same_as<void*>;
+};
+
+// Pages with places in the address space, for a window of spans.
 template <class T>
 concept PlacedPageSource = requires(void* memory, std::size_t bytes) {
   T::window(bytes, bytes);
@@ -55,6 +61,7 @@ template <class T>
 concept LargeSource = RangeSource<T> && requires(T source, void* range, std::size_t bytes) {
   { T::kMapsEach } -> std::convertible_to<bool>;
   { source.resize(range, bytes) } -> std::same_as<bool>;
+  { source.move(range, bytes) } -> std::same_as<void*>;  // grown, without a copy; null if that cannot be
   { source.usage() } -> std::same_as<HeapUsage>;
 };
 
@@ -276,18 +283,18 @@ concept TightStore = requires(T& tight, void* block, std::size_t bytes) {
 
 // What the shell of a heap joins (heap_shell.hpp): the types, and a static object of each that has one.
 template <class T>
-concept HeapParts =
-    Classifier<typename T::Map> && FrontEndOf<typename T::Front, typename T::Map> && LargeSource<typename T::Large> &&
-    PageSource<typename T::Outside> && SampleStore<typename T::Samples> && TightStore<typename T::Tight> && requires {
-      { T::map } -> std::convertible_to<const typename T::Map&>;
-      { T::front } -> std::same_as<typename T::Front&>;
-      { T::large } -> std::same_as<typename T::Large&>;
-      { T::tight } -> std::convertible_to<const typename T::Tight&>;
-      T::pool.trim(true);
-      requires !T::Tight::kPacks || ShrinkingSource<typename T::Large>;
-      { T::map.usage(T::pool) } -> std::same_as<HeapUsage>;
-      requires bool(T::Front::kSampled) == bool(T::Samples::kSampled);
-    };
+concept HeapParts = Classifier<typename T::Map> && FrontEndOf<typename T::Front, typename T::Map> &&
+                    LargeSource<typename T::Large> && MovingPageSource<typename T::Outside> &&
+                    SampleStore<typename T::Samples> && TightStore<typename T::Tight> && requires {
+                      { T::map } -> std::convertible_to<const typename T::Map&>;
+                      { T::front } -> std::same_as<typename T::Front&>;
+                      { T::large } -> std::same_as<typename T::Large&>;
+                      { T::tight } -> std::convertible_to<const typename T::Tight&>;
+                      T::pool.trim(true);
+                      requires !T::Tight::kPacks || ShrinkingSource<typename T::Large>;
+                      { T::map.usage(T::pool) } -> std::same_as<HeapUsage>;
+                      requires bool(T::Front::kSampled) == bool(T::Samples::kSampled);
+                    };
 
 // What became of a span by a free: nothing of note, it has room again, or it holds no block at all.
 enum class Transition { none, reusable, empty };

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "heap/layers/concepts.hpp"
+#include "heap/os/pages.hpp"
 
 namespace heapyard {
 
@@ -39,6 +40,15 @@ struct OutsideSpans : Pages {
       return memory;
     Pages::unmap(memory, bytes);
     return nullptr;  // whoever asks for it does without
+  }
+
+  // Not by remap alone, for the system would choose the place. If the mapping moves, both places count for a moment.
+  static void* remap(void* memory, std::size_t bytes, std::size_t larger) {
+    if (Owner::spans.meets(memory, larger)) return nullptr;
+    const os::Grown grown = Pages::grow_mapping(memory, bytes, larger);
+    if (grown != os::Grown::elsewhere_only) return grown == os::Grown::here ? memory : nullptr;
+    void* target = map(larger);
+    return target != nullptr && Pages::move_mapping(memory, bytes, target, larger) ? target : nullptr;
   }
 
  private:

@@ -15,7 +15,7 @@
 namespace heapyard {
 
 // Lone: LoneRanges, perhaps observed. Tree: the words before its ranges are {even, 0}.
-template <LargeSource Lone, ShrinkingSource Tree, PageSource Pages>
+template <LargeSource Lone, ShrinkingSource Tree, MovingPageSource Pages>
 class SpareRanges {
   using Mapping = LoneMapping<Pages>;
 
@@ -37,6 +37,9 @@ class SpareRanges {
     return Mapping::owns(range) ? lone_.usable(range) : tree_.usable(range);
   }
   bool resize(void* range, std::size_t bytes) { return !Mapping::owns(range) && tree_.resize(range, bytes); }
+  void* move(void* range, std::size_t bytes) {
+    return Mapping::owns(range) ? lone_.move(range, bytes) : tree_.move(range, bytes);
+  }
   void trim() { tree_.trim(); }
   bool shrink() { return tree_.shrink(); }
   HeapUsage usage() { return tree_.usage(); }
