@@ -98,6 +98,7 @@ class SpanPool {
     if (span == nullptr) return nullptr;
     span->there = static_cast<std::uint32_t>(there);
     span->before = made_.load(std::memory_order_relaxed);
+    // Bound: each turn is a span that another thread made.
     while (!made_.compare_exchange_weak(span->before, span, std::memory_order_release, std::memory_order_relaxed)) {
     }
     return span;

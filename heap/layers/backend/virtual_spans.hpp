@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "heap/layers/concepts.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/notice.hpp"
 #include "heap/os/pages.hpp"
 
@@ -166,7 +167,9 @@ class VirtualSpans {
 
   void hold() {
     held_ = true;
-    for (std::size_t bytes = Most < kMostHeld ? Most : kMostHeld; bytes >= kLeastHeld; bytes /= 2) {  // bound: 10
+    os::Bound bound(11);  // powers of two from kMostHeld down to kLeastHeld
+    for (std::size_t bytes = Most < kMostHeld ? Most : kMostHeld; bytes >= kLeastHeld; bytes /= 2) {
+      bound.turn();
       // Twice as much must be there: large blocks and the program's own mappings need the rest.
       void* memory = Pages::hold(2 * bytes, kSpan);
       if (memory == nullptr) continue;

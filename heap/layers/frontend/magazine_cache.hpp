@@ -25,6 +25,7 @@
 #include "heap/layers/frontend/magazine_capacity.hpp"
 #include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_places.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
@@ -106,7 +107,10 @@ class MagazineCache : public NothingHeld {
     Thread& thread = *visit.thread;
     if (kSampled && thread.top[c] != thread.floor[c]) return *--thread.top[c];
     Reader& reader = thread.readers[c];
-    while (reader.bits == 0) {  // bound: twice the words of a bitset, for a claimed slab has free objects
+    // To the end of a slab, and once through one whose free objects are counted.
+    os::Bound bound(2 * Classes::kShapes[c].words + 2);
+    while (reader.bits == 0) {
+      bound.turn();
       Slab* slab = thread.slab[c];
       if (slab != nullptr && reader.word < slab->shape().words) {
         reader.bits = slab->take(reader.word++);

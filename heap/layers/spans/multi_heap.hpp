@@ -13,6 +13,7 @@
 
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/threads.hpp"
 
 namespace heapyard {
@@ -33,7 +34,9 @@ class MultiHeap {
 
   void free(void** blocks, unsigned n) {
     if constexpr (Most == 1) return heaps_[0].free(ranges_, blocks, n);
+    os::Bound bound(n);
     for (unsigned i = 0; i < n;) {
+      bound.turn();
       const PageRecord* record = PageRecord::of(blocks[i]);
       const unsigned owner = record->owner;
       unsigned end = i + 1;

@@ -17,6 +17,7 @@
 #include "heap/core/ring.hpp"
 #include "heap/policy/slab_classes.hpp"
 #include "heap/layers/concepts.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard {
@@ -39,9 +40,8 @@ class SlabHeap {
       const os::Locked locked(listed.lock);
       Slab* slab = listed.slabs.front();
       if (slab == nullptr) continue;
-      // Under the lock only counts change. Bound: the objects of the slab.
-      while (!slab->move(slab->sample(), Slab::kClaimed)) {
-      }
+      // Under the lock only counts change, by objects that come back.
+      for (os::Bound bound(Classes::kShapes[c].objects); !slab->move(slab->sample(), Slab::kClaimed);) bound.turn();
       unlist(listed, slab);
       return slab;
     }
@@ -52,9 +52,8 @@ class SlabHeap {
 
   // The claimant is done with it.
   void unclaim(Slab* slab, unsigned thread) {
-    // Bound: the objects of the slab, for only counts change.
-    while (!slab->move(slab->sample(), 0)) {
-    }
+    // Only counts change, by objects that come back.
+    for (os::Bound bound(slab->shape().objects); !slab->move(slab->sample(), 0);) bound.turn();
     settle(slab, thread);
   }
 
