@@ -16,6 +16,7 @@
 #include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/frontend/no_cache.hpp"
+#include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_cache.hpp"
 #include "heap/layers/heap_shell.hpp"
 #include "heap/layers/spans/bucket_heap.hpp"
@@ -55,7 +56,7 @@ template <class Steps, unsigned Heaps, unsigned Depth, class OnEmpty = GiveBack,
 struct BfmParts : BfmLayers<Steps, Heaps, OnEmpty, Pages, Growth> {
   using typename BfmLayers<Steps, Heaps, OnEmpty, Pages, Growth>::Large;
   using typename BfmLayers<Steps, Heaps, OnEmpty, Pages, Growth>::Pool;
-  using Front = ThreadCache<Pool, Large, Depth, BfmParts, Sampling>;
+  using Front = typename Sampling::template Of<ThreadCache<Pool, Large, Depth, BfmParts>>;
   using Samples = SamplesOf<Sampling, BfmParts, BestFitTree<Pages>>;
   static inline constinit Large large;
   static inline constinit Pool pool{large};

@@ -21,6 +21,7 @@
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
 #include "heap/layers/frontend/magazine_cache.hpp"
+#include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/heap_shell.hpp"
 #include "heap/layers/spans/bitset_slab.hpp"
 #include "heap/layers/spans/slab_heap.hpp"
@@ -44,7 +45,7 @@ struct ElfmallocParts {
   template <bool Big>
   using PagePool = SpanPool<policy::SlabClasses, BitsetSlab, Groups<Big>, EagerMadvise, kElfBackends>;
   using Pool = SlabHeap<PagePool<false>, PagePool<true>, kElfRings>;
-  using Front = MagazineCache<Pool, Map, Pages, Capacity, ElfmallocParts, Sampling>;
+  using Front = typename Sampling::template Of<MagazineCache<Pool, Map, Pages, Capacity, ElfmallocParts>>;
   using Short = ShortSpace<Pages, ElfmallocParts>;
   using Outside = typename Short::Outside;
   using Large = typename Short::Large;

@@ -24,6 +24,7 @@
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
 #include "heap/layers/frontend/core_buffers.hpp"
+#include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_buffers.hpp"
 #include "heap/layers/heap_shell.hpp"
 #include "heap/layers/spans/allocation_buffer.hpp"
@@ -61,10 +62,10 @@ struct ScallocParts {
   using Spans = typename Choices::Spans;
   using Span = ListSpan;
   using Pool = SpanPool<Classes, Span, Spans, typename Choices::OnEmpty, Choices::kBackends>;
-  using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable,
-                                  typename Sampling::template Turns<Classes::kClasses>>;
+  using Buffer =
+      AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable>;
   using Front = std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends, ScallocParts>,
-                                   ThreadBuffers<Buffer, Pages, ScallocParts>>;
+                                   typename Sampling::template Of<ThreadBuffers<Buffer, Pages, ScallocParts>>>;
   using Map = VirtualSpanMap<Classes, Spans, Span>;
   using Short = ShortSpace<Pages, ScallocParts>;
   using Outside = typename Short::Outside;

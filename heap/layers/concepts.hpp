@@ -208,13 +208,6 @@ concept CapacityPolicy = requires {
   T::of;
 };
 
-// Whether a front end counts its blocks for the tracer; Turns: a thread's counts (frontend/sampling.hpp).
-template <class T>
-concept SamplingPolicy = requires(typename T::template Turns<1> turns) {
-  { T::kSampled } -> std::convertible_to<bool>;
-  { turns.goes_by(0u) } -> std::same_as<bool>;
-};
-
 // Slabs with free objects, which a thread claims for itself.
 template <class T>
 concept SlabStore = SpanClasses<typename T::Classes> && requires(T store, typename T::Slab* slab, unsigned number) {
@@ -228,7 +221,6 @@ concept SlabStore = SpanClasses<typename T::Classes> && requires(T store, typena
 template <class T>
 concept FrontEnd = requires(T front, typename T::Thread* thread, const typename T::Visit& visit, unsigned number) {
   typename T::Entry;
-  { T::kSampled } -> std::convertible_to<bool>;
   { front.allocate(number) } -> std::same_as<void*>;
   { front.refill(visit, number) } -> std::same_as<void*>;
   { front.start() } -> std::same_as<typename T::Thread*>;
@@ -238,6 +230,19 @@ concept FrontEnd = requires(T front, typename T::Thread* thread, const typename 
   { front.fork_parent() } -> std::same_as<void>;
   { front.fork_child(number) } -> std::same_as<void>;
   { front.free_bytes() } -> std::same_as<std::size_t>;
+};
+
+// A front end whose threads keep blocks in stacks, so that it can be made to count them (frontend/sampling.hpp).
+template <class T>
+concept StackedFrontEnd = FrontEnd<T> && requires(typename T::Thread& thread, unsigned number) {
+  { T::kClasses } -> std::convertible_to<unsigned>;
+  { T::pop(thread, number) } -> std::same_as<void*>;
+};
+
+// One that counts: due() says which block is a sample.
+template <class T>
+concept CountingFrontEnd = FrontEnd<T> && requires(T front, unsigned number, std::size_t counted) {
+  { front.due(number, counted) } -> std::same_as<std::uint32_t>;
 };
 
 // A front end that takes back what this classifier finds.
@@ -252,7 +257,6 @@ concept FrontEndOf =
 template <class T>
 concept ThreadBuffer =
     requires(T buffer, typename T::Pool& pool, typename T::Span* span, void* block, unsigned number) {
-      { T::kSampled } -> std::convertible_to<bool>;
       { buffer.allocate(number) } -> std::same_as<void*>;
       { buffer.free(span, block) } -> std::same_as<bool>;
       { buffer.refill(pool, number) } -> std::same_as<void*>;
@@ -293,7 +297,7 @@ concept HeapParts = Classifier<typename T::Map> && FrontEndOf<typename T::Front,
                       T::pool.trim(true);
                       requires !T::Tight::kPacks || ShrinkingSource<typename T::Large>;
                       { T::map.usage(T::pool) } -> std::same_as<HeapUsage>;
-                      requires bool(T::Front::kSampled) == bool(T::Samples::kSampled);
+                      requires bool(T::Samples::kSampled) == CountingFrontEnd<typename T::Front>;
                     };
 
 // What became of a span by a free: nothing of note, it has room again, or it holds no block at all.

@@ -45,7 +45,7 @@ class HeapShell {
   using Lone = typename Blocks::Lone;
 
  public:
-  static constexpr bool kSampled = Front::kSampled;
+  static constexpr bool kSampled = Samples::kSampled;
 
   // The hot path: the class, the thread's front end, done.
   static void* allocate(std::size_t bytes) {
@@ -146,7 +146,7 @@ class HeapShell {
     void* block = Parts::front.allocate(c);
     return block != nullptr ? block : refill(c, kAsksBytes ? bytes : 0, alignment);
   }
-  static constexpr bool kAsksBytes = Front::kSampled || Parts::Tight::kPacks;  // the slow path must know them
+  static constexpr bool kAsksBytes = Samples::kSampled || Parts::Tight::kPacks;  // the slow path must know them
 
   // `bytes`: asked for. A block of no span is aligned.
   [[gnu::noinline]] static void* refill(unsigned c, [[maybe_unused]] std::size_t bytes, std::size_t at) {
@@ -155,9 +155,9 @@ class HeapShell {
     if (visit.again) return Blocks::allocate_lone(Classes::bytes_of(c), alignment);
     work_off(Process::kFew);
     void* block = nullptr;
-    if constexpr (Front::kSampled) {
+    if constexpr (Samples::kSampled) {
       const std::size_t counted = Classes::bytes_of(c);
-      if (const std::uint32_t log2_interval = Parts::front.due(visit, c, counted)) [[unlikely]]
+      if (const std::uint32_t log2_interval = Parts::front.due(c, counted)) [[unlikely]]
         block = Samples::allocate(bytes, counted, alignment, log2_interval);
     }
     if (block == nullptr) [[likely]]

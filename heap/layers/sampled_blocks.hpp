@@ -80,7 +80,7 @@ class SampledBlocks {
   static inline constinit Tree tree_;
 };
 
-// Sampling: of the front end (frontend/sampling.hpp).
+// Sampling: the composition's choice (frontend/sampling.hpp).
 template <class Sampling, class Owner, class Tree>
 using SamplesOf = std::conditional_t<Sampling::kSampled, SampledBlocks<Owner, Tree>, NoSampledBlocks>;
 

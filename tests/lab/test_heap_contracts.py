@@ -39,9 +39,14 @@ WRONG = {
         "using Wrong = MagazineCache<Right::Pool, Right::Map, os::SystemPages, MagazineCapacity, Mine>;",
         "SlabStore",
     ),
-    "a sampled cache that counts nothing": (
-        "using Wrong = ThreadCache<BfmParts<BfmSteps, 1, 8>::Pool, Tree, 8, Mine, Tree>;",
-        "SamplingPolicy",
+    "a heap for samples whose cache counts nothing": (
+        "struct Parts : Right { using Samples = SampledBlocks<Mine, Tree>; };"
+        "void* wrong() { return HeapShell<Parts>::allocate(1); }",
+        "HeapParts",
+    ),
+    "a sampled front end without stacks": (
+        "using Wrong = SampledFront<NoCache<BfmParts<BfmSteps, 1, 8>::Pool, Mine>>;",
+        "StackedFrontEnd",
     ),
     "parts without layers": ("struct Parts {}; void* wrong() { return HeapShell<Parts>::allocate(1); }", "HeapParts"),
     "a classifier by words over a front end by spans": (

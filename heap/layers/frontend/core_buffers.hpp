@@ -24,8 +24,6 @@ namespace heapyard {
 template <ThreadBuffer Buffer, unsigned Most, class Owner>
 class CoreBuffers {
  public:
-  static constexpr bool kSampled = false;
-  static_assert(!Buffer::kSampled);
   using Pool = typename Buffer::Pool;
   using Span = typename Buffer::Span;
   struct Guarded {

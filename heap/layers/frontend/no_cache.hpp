@@ -16,7 +16,6 @@ namespace heapyard {
 template <SpanHeap Spans, class Owner>
 class NoCache : public NothingHeld {
  public:
-  static constexpr bool kSampled = false;
   struct Thread {
     static Thread nobody;
     unsigned heap;

@@ -11,7 +11,6 @@
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
-#include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_places.hpp"
 
 namespace heapyard {
@@ -20,7 +19,7 @@ namespace heapyard {
 template <ThreadBuffer Buffer, PageSource Pages, class Owner>
 class ThreadBuffers : public NothingHeld {
  public:
-  static constexpr bool kSampled = Buffer::kSampled;
+  static constexpr unsigned kClasses = Buffer::Classes::kClasses;
   using Pool = typename Buffer::Pool;
   using Span = typename Buffer::Span;
   using Thread = Buffer;
@@ -43,10 +42,8 @@ class ThreadBuffers : public NothingHeld {
     return freed;
   }
 
-  // The interval of the sample that the next block is, or 0.
-  std::uint32_t due(const Visit& visit, unsigned c, std::size_t counted) {
-    return visit.thread == nullptr ? Sampled::due_alone(counted) : visit.thread->due(c, counted);
-  }
+  // A block of a thread that is inside, or null.
+  static void* pop(Thread& thread, unsigned c) { return thread.allocate(c); }
 
   // The slow halves. `visit` must not be `again`. A thread without a buffer gets no block.
   void* refill(const Visit& visit, unsigned c) {
