@@ -7,7 +7,7 @@
 
 namespace heapyard::abi {
 
-// All members are static: a process has one heap of a kind, ready before its first instruction. Null, with
+// All members are static: a type is one heap, ready before the first instruction. Null, with
 // errno ENOMEM, and false mean that memory is out; `block` is never null but in free. Alignments are powers of two.
 template <class T>
 concept ExportableHeap = requires(void* block, const void* read_only, std::size_t bytes) {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "composition.hpp"
-#include "heap/os/page_events.hpp"
+#include "heap/tracing/page_events.hpp"
 #include "heap/os/pages.hpp"
 
 using heapyard::abi::Heap;
@@ -39,8 +39,8 @@ bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)
 extern "C" {
 
 // For the tracer: from now on `events` is told of page records, spans and large blocks; null: nobody is.
-void heapyard_observe_pages(const heapyard::os::PageEvents* events) {
-  heapyard::os::page_events.store(events, std::memory_order_relaxed);
+void heapyard_observe_pages(const heapyard::tracing::PageEvents* events) {
+  heapyard::tracing::page_events.store(events, std::memory_order_relaxed);
 }
 
 void* malloc(std::size_t bytes) { return Heap::allocate(bytes); }

@@ -18,7 +18,9 @@
 
 #include "heap/core/red_black_tree.hpp"
 #include "heap/layers/backend/growth.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/lock.hpp"
 #include "heap/os/pages.hpp"
 
@@ -26,9 +28,10 @@ namespace heapyard {
 
 // Pages: static map(bytes), unmap and decommit(memory, bytes), as os::map; a test puts a source there that fails on
 // request.
-template <class Pages, class Growth = SmallSteps<Pages>>
+template <MovingPageSource Pages, GrowthPolicy Growth = SmallSteps<Pages>>
 class BestFitTree {
  public:
+  static constexpr bool kMapsEach = false;
   static constexpr std::size_t kPrefix = 2 * sizeof(std::size_t);
   static constexpr std::size_t kLeast = 64 * sizeof(void*);  // paper: smaller blocks are the buckets'
   static constexpr std::size_t kAlignment = 16;
@@ -211,7 +214,9 @@ class BestFitTree {
   void release(Block* block, std::size_t size) {
     Block *before = nil(), *behind = nil(), *parent = nil();
     int side = 0;
-    for (Block* here = by_address_.root(); here != nil(); here = by_address_.child(here, side)) {  // O(log N)
+    os::Bound bound(by_address_.kHeight);
+    for (Block* here = by_address_.root(); here != nil(); here = by_address_.child(here, side)) {
+      bound.turn();
       parent = here;
       side = here < block;
       (side ? before : behind) = here;
@@ -242,13 +247,16 @@ class BestFitTree {
   Block* behind(Block* block) const {
     Block* const end = at(block, block->size);
     Block* here = by_address_.root();
-    while (here != nil() && here != end) here = by_address_.child(here, here < end);
+    for (os::Bound bound(by_address_.kHeight); here != nil() && here != end; bound.turn())
+      here = by_address_.child(here, here < end);
     return here;
   }
 
   Block* best_fit(std::size_t need) const {
     Block* best = nil();
-    for (Block* here = by_size_.root(); here != nil();) {  // O(log N)
+    os::Bound bound(by_address_.kHeight);
+    for (Block* here = by_size_.root(); here != nil();) {
+      bound.turn();
       const bool fits = here->size >= need;
       if (fits) best = here;
       here = by_size_.child(here, !fits);
@@ -259,7 +267,9 @@ class BestFitTree {
   void remember_size(Block* block) {
     Block* parent = nil();
     int side = 0;
-    for (Block* here = by_size_.root(); here != nil(); here = by_size_.child(here, side)) {  // O(log N)
+    os::Bound bound(by_address_.kHeight);
+    for (Block* here = by_size_.root(); here != nil(); here = by_size_.child(here, side)) {
+      bound.turn();
       if (here->size == block->size) {
         block->prev = here;
         block->next = here->next;

@@ -56,45 +56,39 @@ struct SharedTablesChoices : Scarce<ScallocSpansOf<std::size_t{64} << 10>> {};
 struct SharedTables : ScallocParts<SharedTablesChoices> {
   using Large = BestFitTree<Outside, HugeSteps<Outside>>;
   static inline constinit Large large;
-  static inline constinit TightOver<Large> tight{large};
+  using Tight = TightOver<Large>;
+  static inline constinit Tight tight{large};
 };
 using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true>>>;
-using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
+using ElfSpans = VirtualSpans<ScarcePages, policy::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
 // That count for the tracer; with somebody who listens.
 using BfmCounting = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
 using SpansCounting = ScallocParts<Scarce<ScallocWithSamples>>;
 using ElfCounting = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans, Sampled>;
-// Another number of backends: heaps whose front ends are of one type would share what a thread holds.
-struct MixedChoices : examples::FourthChoices {
-  static constexpr unsigned kBackends = 2;
-};
-struct Mixed : ScallocParts<Scarce<MixedChoices>> {
+struct Mixed : ScallocParts<Scarce<ScallocDefaults>, struct MixedTag> {
   using Large = BestFitTree<Outside, HugeSteps<Outside>>;
   static inline constinit Large large;
-  static inline constinit TightOver<Large> tight{large};
+  using Tight = TightOver<Large>;
+  static inline constinit Tight tight{large};
 };
+
+template <class Parts>
+using HeapOf = HeapShell<Parts>;
 
 // Whether blocks have one size each, so that none can be resized in place.
 template <class Parts>
-concept OneSizeEach = requires { typename Parts::Map; };
+concept OneSizeEach = Parts::Tight::kPacks;
 
 template <class Parts>
-struct Composed {
-  using Heap = PrefixHeap<Parts>;
-  static bool consistent() {
+bool consistent() {
+  if constexpr (OneSizeEach<Parts>) return HeapOf<Parts>::usage().free <= HeapOf<Parts>::usage().mapped;
+  if constexpr (!OneSizeEach<Parts>) {
     std::size_t blocks;
-    return Parts::ranges.consistent(&blocks) && Parts::spans.consistent();
+    return Parts::large.consistent(&blocks) && Parts::pool.consistent();
   }
-};
-template <OneSizeEach Parts>
-struct Composed<Parts> {
-  using Heap = MaskHeap<Parts>;
-  static bool consistent() { return Heap::usage().free <= Heap::usage().mapped; }
-};
-template <class Parts>
-using HeapOf = typename Composed<Parts>::Heap;
+}
 
 // A block remembers what it was filled with in its first byte.
 void fill(void* block, std::size_t bytes, unsigned char value) { std::memset(block, value, bytes); }
@@ -119,7 +113,7 @@ class Composition : public testing::Test {
     test::listen_no_more();
   }
 
-  static void check() { ASSERT_TRUE(Composed<Parts>::consistent()); }
+  static void check() { ASSERT_TRUE(consistent<Parts>()); }
 
   // Runs in a thread of its own, so that everything it caches is given back.
   template <class Work>
@@ -439,7 +433,7 @@ TYPED_TEST(Composition, AChildOfAForkAllocatesAtOnceWhileOtherThreadsWork) {
         fill(blocks[b], b * 30, 5);
       }
       for (void* block : blocks) Heap::free(block);
-      _exit(Composed<TypeParam>::consistent() ? 0 : 2);
+      _exit(consistent<TypeParam>() ? 0 : 2);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -487,10 +481,10 @@ TYPED_TEST(Composition, AThreadIsServedWhileAnotherForks) {
   };
   const pid_t child = fork();
   if (child == 0) {
-    const bool right = Composed<TypeParam>::consistent();
+    const bool right = consistent<TypeParam>();
     for (void* block : meanwhile) Heap::free(block);
     for (std::size_t bytes = 0; bytes < 2000; ++bytes) Heap::free(Heap::allocate(bytes));
-    _exit(right && Composed<TypeParam>::consistent() ? 0 : 1);
+    _exit(right && consistent<TypeParam>() ? 0 : 1);
   }
   EXPECT_FALSE(with_the_heap_closed);
   int status = 0;
@@ -528,7 +522,7 @@ TYPED_TEST(Composition, AThreadThatEndsWhileAnotherForksLosesNothing) {
       thread.join();
     };
     const pid_t child = fork();
-    if (child == 0) _exit(Composed<TypeParam>::consistent() ? 0 : 1);
+    if (child == 0) _exit(consistent<TypeParam>() ? 0 : 1);
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_EQ(status, 0);
@@ -699,11 +693,9 @@ TYPED_TEST(Composition, AGrowingLargeBlockMovesWithItsContents) {
 }
 
 // Heaps that no other test uses: threads visit them for the first time, in a child, while the child forks.
-using NewPrefix = PrefixHeap<BfmParts<BfmSteps, 2, kBfmDepth>>;
-struct NewChoices : ScallocDefaults {
-  static constexpr unsigned kBackends = 2;
-};
-using NewMask = MaskHeap<ScallocParts<NewChoices>>;
+struct New;
+using NewPrefix = HeapShell<BfmParts<BfmSteps, 2, kBfmDepth, GiveBack, os::SystemPages, HugeSteps, NotSampled, New>>;
+using NewMask = HeapShell<ScallocParts<ScallocDefaults, New>>;
 
 // How a child says that all went well: no sanitizer asks questions on that way out.
 [[noreturn]] void done_well() {

@@ -8,7 +8,7 @@
 
 namespace heapyard {
 
-template <class Pages, class Growth>
+template <MovingPageSource Pages, GrowthPolicy Growth>
 bool BestFitTree<Pages, Growth>::consistent(std::size_t* blocks) const {
   std::size_t count = 0, bytes = 0, listed = 0;
   if (!by_address_.empty()) {

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heapyard::core {
+namespace heapyard::policy {
 
 struct SlabShape {
   std::uint32_t bytes;      // of an object
@@ -103,4 +103,4 @@ struct SlabClasses {
 static_assert(slab::bytes_of(slab::kClasses - 1) == SlabClasses::kLargest);
 static_assert(slab::bytes_of(slab::kFirstBig) == std::size_t{64} << 10);
 
-}  // namespace heapyard::core
+}  // namespace heapyard::policy

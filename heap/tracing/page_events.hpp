@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace heapyard::os {
+namespace heapyard::tracing {
 
 // Called with locks of the heap held: must not allocate from it. `returned` comes before the memory is given back,
 // `taken` after it was got.
@@ -31,4 +31,4 @@ inline void page_returned(void* memory) {
     events->returned(memory);
 }
 
-}  // namespace heapyard::os
+}  // namespace heapyard::tracing

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heapyard::core {
+namespace heapyard::policy {
 
 // What a size class is made of.
 struct SpanShape {
@@ -88,4 +88,4 @@ struct ScallocClasses {
 };
 static_assert(ScallocClasses<>::kClasses == 29);
 
-}  // namespace heapyard::core
+}  // namespace heapyard::policy

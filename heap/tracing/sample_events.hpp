@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heapyard::os {
+namespace heapyard::tracing {
 
 // What a heap may do until the next sample.
 struct SampleTurn {
@@ -34,4 +34,4 @@ inline constinit std::atomic<const SampleEvents*> sample_events{nullptr};
 
 inline const SampleEvents* sample_listener() { return sample_events.load(std::memory_order_relaxed); }
 
-}  // namespace heapyard::os
+}  // namespace heapyard::tracing
