@@ -16,7 +16,7 @@ slow_python="acdc allocators allocators_install charged_memory check experiment_
 native_of() {
   case $1 in
     heap) echo '^heap\.' ;;
-    lab) echo '^shims\.' ;;
+    lab) echo '^(base|shims)\.' ;;
     tracer) echo '^(tracer|injector)\.' ;;
     mutators) echo '^(mutators|kit|acdc)\.' ;;
   esac

@@ -2,7 +2,7 @@
 // acdc: the universal mutator. Set-up, threads, result.
 #include <pthread.h>
 
-#include "../kit/fatal.hpp"
+#include "base/fatal.hpp"
 #include "options.hpp"
 #include "result.hpp"
 #include "run.hpp"
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   acdc::prepare(run);
   const std::size_t n = run.threads();
   if (pthread_barrier_init(&run.barrier, nullptr, static_cast<unsigned>(n)) != 0)
-    kit::fatal(kit::kExitMachine, "cannot make a barrier");
+    fatal(kExitMachine, "cannot make a barrier");
 
   const kit::CycleRate rate;
   auto* const starts = run.common.take<Start>(n);
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
     starts[i] = {&run, i};
     // Thread 0 is the main thread, as in a program that has no other.
     if (i > 0 && pthread_create(&threads[i], &attributes, start_thread, &starts[i]) != 0)
-      kit::fatal(kit::kExitMachine, "cannot start thread ", i, " of ", n);
+      fatal(kExitMachine, "cannot start thread ", i, " of ", n);
   }
   start_thread(&starts[0]);
   for (std::size_t i = 1; i < n; ++i) pthread_join(threads[i], nullptr);
@@ -67,6 +67,6 @@ int main(int argc, char** argv) {
     freed += run.counters[i].objects_freed;
   }
   if (allocated != freed)
-    kit::fatal(kit::kExitMachine, "internal error: ", allocated, " objects allocated but ", freed, " freed");
-  return acdc::write_result(run) ? 0 : kit::kExitMachine;
+    fatal(kExitMachine, "internal error: ", allocated, " objects allocated but ", freed, " freed");
+  return acdc::write_result(run) ? 0 : kExitMachine;
 }

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "../kit/fatal.hpp"
+#include "base/fatal.hpp"
 #include "heap_class.hpp"
 #include "layout.hpp"
 #include "run.hpp"
@@ -30,7 +30,7 @@ class Mutator {
         counters_(run.counters[thread]),
         descriptors_(run.descriptors[thread]),
         group_(o_.model ? &run.model.group_of(static_cast<std::int64_t>(thread), o_.threads) : nullptr),
-        random_(kit::mix(static_cast<std::uint64_t>(o_.seed)) ^ static_cast<std::uint64_t>(o_.repetition), thread),
+        random_(mix(static_cast<std::uint64_t>(o_.seed)) ^ static_cast<std::uint64_t>(o_.repetition), thread),
         access_{static_cast<std::uint64_t>(o_.write_ratio), static_cast<std::uint64_t>(o_.write_iterations), o_.reads,
                 o_.compat} {
     kit::Arena& arena = run.arenas[thread];
@@ -77,8 +77,8 @@ class Mutator {
   Draw draw() {
     const Draw d = group_ ? draw_empirical(*group_, o_, random_) : draw_paper(o_, random_);
     const std::uint64_t kind = static_cast<std::uint64_t>(d.shape) | d.shared << 1 | d.permanent << 2;
-    counters_.checksum = kit::fold(kit::fold(counters_.checksum, d.size),
-                                   static_cast<std::uint64_t>(d.liveness) << 40 | d.count << 3 | kind);
+    counters_.checksum =
+        fold(fold(counters_.checksum, d.size), static_cast<std::uint64_t>(d.liveness) << 40 | d.count << 3 | kind);
     return d;
   }
 
@@ -196,8 +196,7 @@ class Mutator {
     for (std::size_t i = 0; i < run_.threads(); ++i) {
       const std::uint64_t other = run_.counters[i].clock.read();
       if (clock_ > other + bound)
-        kit::fatal(kit::kExitMachine, "clock of thread ", thread_, " drifted ", clock_ - other,
-                   " ticks ahead of thread ", i);
+        fatal(kExitMachine, "clock of thread ", thread_, " drifted ", clock_ - other, " ticks ahead of thread ", i);
     }
   }
 
@@ -246,7 +245,7 @@ class Mutator {
   Counters& counters_;
   Descriptors& descriptors_;
   const Group* const group_;
-  kit::Random random_;
+  Random random_;
   Access access_;
   HeapClass heap_;
   LifetimeClass* outbox_ = nullptr;

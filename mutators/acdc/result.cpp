@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <string_view>
 
-#include "../kit/fatal.hpp"
-#include "../kit/json.hpp"
-#include "../kit/text.hpp"
+#include "base/fatal.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
 
 namespace heapyard::acdc {
 namespace {
-
-using kit::Text;
 
 constexpr const char* kVersion = "1.0";
 
@@ -48,7 +44,7 @@ struct Totals {
       calls_freed += c.calls_freed;
       accessed += c.objects_accessed;
       written += c.objects_written;
-      checksum ^= kit::fold(i, c.checksum);
+      checksum ^= fold(i, c.checksum);
       if (c.malloc_latency) malloc_latency.merge(*c.malloc_latency);
       if (c.free_latency) free_latency.merge(*c.free_latency);
     }
@@ -113,7 +109,7 @@ void each_metric(const Run& run, const Totals& t, Take take) {
   }
 }
 
-void parameters(const Run& run, kit::Json& json) {
+void parameters(const Run& run, Json& json) {
   const Options& o = run.options;
   constexpr const char* kPlacements[] = {"heap", "compact", "align"};
   json.field("mode", o.mode == Mode::kAcdc ? "acdc" : "false-sharing")
@@ -139,7 +135,7 @@ void parameters(const Run& run, kit::Json& json) {
 }
 
 void write_json(const Run& run, const Totals& t, Text& text) {
-  kit::Json json(text);
+  Json json(text);
   json.open('{').field("mutator", "acdc").field("version", kVersion);
   json.key("parameters").open('{');
   parameters(run, json);
@@ -298,14 +294,6 @@ void write_acdc(const Run& run, const Totals& t, Text& text) {
        << static_cast<std::uint64_t>(
               run.memory.counted ? run.memory.rss_sum / static_cast<double>(run.memory.counted) / 1024 : 0)
        << '\n';
-}
-
-bool write_file(const char* path, const Text& text) {
-  if (std::string_view(path) == "-") return text.write_to(STDOUT_FILENO);
-  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written = file >= 0 && text.write_to(file) && close(file) == 0;
-  if (!written) kit::complain("cannot write ", std::string_view(path), ": ", std::string_view(strerrordesc_np(errno)));
-  return written;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "../kit/fatal.hpp"
+#include "base/fatal.hpp"
 #include "law.hpp"
 
 namespace heapyard::acdc {
@@ -119,9 +119,9 @@ void prepare(Run& run) {
   const double reserve = o.mode == Mode::kFalseSharing ? fixed + 8.0 * static_cast<double>(o.min_liveness + o.delay)
                                                        : descriptor * most_per_tick * (longest + permanent) + fixed;
   if (reserve * static_cast<double>(n) > 0x1p46)
-    kit::fatal(kit::kExitUsage,
-               "these options need more bookkeeping than fits an address space; use fewer threads, a smaller quantum "
-               "or larger objects");
+    fatal(kExitUsage,
+          "these options need more bookkeeping than fits an address space; use fewer threads, a smaller quantum "
+          "or larger objects");
   const double expected = o.mode == Mode::kFalseSharing
                               ? 0
                               : descriptor * classes_per_tick *
@@ -158,7 +158,7 @@ void Run::start_together(std::size_t thread) {
     const std::uint64_t rss = resident.bytes(), own = bookkeeping_bytes();
     memory.base_rss = rss > own ? rss - own : 0;
     faults = kit::page_faults();
-    wall_ns = kit::monotonic_ns();
+    wall_ns = monotonic_ns();
   }
   wait_for_all();
 }
@@ -166,7 +166,7 @@ void Run::start_together(std::size_t thread) {
 void Run::end_together(std::size_t thread) {
   wait_for_all();
   if (thread == 0) {
-    wall_ns = kit::monotonic_ns() - wall_ns;
+    wall_ns = monotonic_ns() - wall_ns;
     const kit::PageFaults end = kit::page_faults();
     faults = {end.minor - faults.minor, end.major - faults.major};
   }
@@ -178,9 +178,9 @@ void out_of_memory(const Run& run, std::size_t thread, std::uint64_t size) {
     freed += run.counters[i].bytes_freed.read();
     allocated += run.counters[i].bytes_allocated.read();
   }
-  kit::fatal(kit::kExitNoMemory, "malloc of ", size, " bytes failed in thread ", thread, " at tick ",
-             run.counters[thread].clock.read(), " of ", run.options.duration, "; ", allocated,
-             " bytes had been allocated and ", freed, " freed");
+  fatal(kExitNoMemory, "malloc of ", size, " bytes failed in thread ", thread, " at tick ",
+        run.counters[thread].clock.read(), " of ", run.options.duration, "; ", allocated,
+        " bytes had been allocated and ", freed, " freed");
 }
 
 }  // namespace heapyard::acdc

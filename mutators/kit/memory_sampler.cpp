@@ -9,8 +9,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/fatal.hpp"
 #include "cycle_clock.hpp"
-#include "fatal.hpp"
 
 namespace heapyard::kit {
 namespace {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 
-#include "fatal.hpp"
-#include "json.hpp"
-#include "text.hpp"
+#include "base/fatal.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
 
 namespace heapyard::kit {
 namespace {
@@ -25,14 +23,6 @@ struct Hexadecimal {
 };
 
 const char* word(Better better) { return better == Better::kHigher ? "higher" : "lower"; }
-
-bool write_file(const char* path, const Text& text) {
-  if (std::string_view(path) == "-") return text.write_to(STDOUT_FILENO);
-  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written = file >= 0 && text.write_to(file) && close(file) == 0;
-  if (!written) complain("cannot write ", std::string_view(path), ": ", std::string_view(strerrordesc_np(errno)));
-  return written;
-}
 
 }  // namespace
 

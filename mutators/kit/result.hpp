@@ -12,8 +12,8 @@
 #include <string_view>
 #include <variant>
 
+#include "base/fatal.hpp"
 #include "common_options.hpp"
-#include "fatal.hpp"
 #include "latency_histogram.hpp"
 #include "worker.hpp"
 

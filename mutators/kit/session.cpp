@@ -2,7 +2,6 @@
 #include "session.hpp"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,20 +9,14 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fatal.hpp"
+#include "base/fatal.hpp"
+#include "base/text.hpp"
 #include "result.hpp"
-#include "text.hpp"
 
 namespace heapyard::kit {
 namespace {
 
 constexpr std::size_t kStack = 1 << 20;  // what the deepest malloc needs is the larger part
-
-std::uint64_t process_cpu_ns() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 std::uint64_t bookkeeping_of(const void* session) { return static_cast<const Session*>(session)->bookkeeping_bytes(); }
 

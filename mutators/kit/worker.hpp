@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "arena.hpp"
+#include "base/random.hpp"
 #include "latency_histogram.hpp"
 #include "operation_log.hpp"
-#include "random.hpp"
 
 namespace heapyard::kit {
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ..model.errors import UsageError
+from ..model.shared import LEAST_TRACE_BYTES, MOST_FRAMES, MOST_LOG2_INTERVAL
 from .options import Duration
 
 # name -> (module, help line)
@@ -76,7 +77,7 @@ class _Size(click.ParamType):
               help="Trace a running process; Ctrl-C ends the tracing, not the process.")
 @click.option("--for", "seconds", type=Duration(), metavar="TIME", help="With --attach: how long, as in 30s or 5m.")
 @click.option("--allocator", metavar="NAME", help="Run the command under this allocator of the catalog.")
-@click.option("--depth", type=click.IntRange(1, 256), default=128, show_default=True, metavar="N",
+@click.option("--depth", type=click.IntRange(1, MOST_FRAMES), default=128, show_default=True, metavar="N",
               help="Largest number of frames of a call chain.")
 @click.option("--limit", type=_Size(), default="256M", show_default=True, metavar="SIZE", help="Largest size of a trace.")
 @click.option("--never-step", is_flag=True, help="Exact: let the program wait, instead of stepping down to sampling.")
@@ -111,9 +112,9 @@ def command(
         raise UsageError("--for says how long to stay attached", remedy="It goes with --attach PID.")
     if attach is not None and allocator is not None:
         raise UsageError("--allocator cannot change the allocator of a running process", remedy="Leave out --allocator.")
-    if limit < 1 << 16:
-        raise UsageError("--limit must be at least 64K")
-    if not 2 <= interval <= 1 << 40:
+    if limit < LEAST_TRACE_BYTES:
+        raise UsageError(f"--limit must be at least {LEAST_TRACE_BYTES >> 10}K")
+    if not 2 <= interval <= 1 << MOST_LOG2_INTERVAL:
         raise UsageError("--interval must be between 2 bytes and 1024 GiB")
     from ..execute.collector import Plan
     from .profile_run import Telling, attached, profiled

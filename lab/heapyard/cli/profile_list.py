@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..model.shared import TRACE_SUFFIX
 from ..model.units import format_bytes, format_duration
 
 
@@ -22,7 +23,7 @@ def command(all_: bool, json_: bool) -> None:
     found = folders()[::-1]
     rows: list[dict[str, Any]] = []
     for folder in found if all_ else found[:20]:
-        traces = sorted(folder.glob("*.hytrace"))
+        traces = sorted(folder.glob(f"*{TRACE_SUFFIX}"))
         trace = load_trace(main_trace(traces))
         rows.append({"profile": folder.name, "command": trace.command, "seconds": trace.duration,
                      "peak_bytes": trace.peak_bytes, "processes": len(traces), "folder": str(folder)})

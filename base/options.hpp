@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command-line options of a mutator as one table: letter, long name, range, default and meaning stand in one line each.
+// Command-line options as one table: letter, long name, range, default and meaning stand in one line each.
 //
 // getopt_long reads the command line; this adds typed targets, range checks with one-sentence errors (exit 2) and help
 // made from the table, so that help, check and default cannot disagree. No heap. O(options) per word.
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <variant>
 
-namespace heapyard::kit {
+namespace heapyard {
 
 // A whole number in [low, high]. `sizes` accepts K, M, G (binary) and B at the end: 256K, 10B.
 struct Whole {
@@ -78,4 +78,4 @@ struct Positional {
 // apart are left out. O(words).
 void parse_positionals(int argc, char** argv, int first, std::span<const Positional> table);
 
-}  // namespace heapyard::kit
+}  // namespace heapyard

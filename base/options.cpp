@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include "base/options.hpp"
 
 #include <getopt.h>
 
@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "fatal.hpp"
-#include "text.hpp"
+#include "base/fatal.hpp"
+#include "base/text.hpp"
 
-namespace heapyard::kit {
+namespace heapyard {
 namespace {
 
 constexpr int kLongOnly = 1000;  // getopt value of option i without a letter: kLongOnly + i
@@ -184,4 +184,4 @@ void parse_positionals(int argc, char** argv, int first, std::span<const Positio
   }
 }
 
-}  // namespace heapyard::kit
+}  // namespace heapyard

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building text without a heap: a buffer in a mapping of its own that grows by mremap. For tables, JSON and help.
+// Building text without a heap: a buffer in a mapping of its own that doubles when it is full. For tables, JSON and
+// help. A caller that may be short of address space lends the first buffer. Cost: amortised O(bytes).
 #pragma once
 
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 
-#include "fatal.hpp"
+#include "base/fatal.hpp"
+#include "base/mapping.hpp"
 
-namespace heapyard::kit {
+namespace heapyard {
 
 // "1 thread", "2 threads".
 struct Counted {
@@ -25,10 +29,12 @@ struct Counted {
 class Text {
  public:
   Text() = default;
+  // What fits into `lent`, which must outlive this, needs no mapping.
+  explicit Text(std::span<char> lent) : data_(lent.data()), capacity_(lent.size()), mapped_(false) {}
   Text(const Text&) = delete;
   Text& operator=(const Text&) = delete;
   ~Text() {
-    if (data_) munmap(data_, capacity_);
+    if (data_ && mapped_) munmap(data_, capacity_);
   }
 
   Text& operator<<(std::string_view piece) {
@@ -91,9 +97,10 @@ class Text {
     if (size_ + more <= capacity_) return;
     std::size_t wanted = capacity_ ? capacity_ * 2 : 1 << 16;
     while (wanted < size_ + more) wanted *= 2;
-    void* grown = data_ ? mremap(data_, capacity_, wanted, MREMAP_MAYMOVE)
-                        : mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (grown == MAP_FAILED) fatal(kExitMachine, "no memory to write the result");
+    void* const grown = data_ && mapped_ ? mremap(data_, capacity_, wanted, MREMAP_MAYMOVE) : map_private(wanted);
+    if (grown == nullptr || grown == MAP_FAILED) fatal(kExitMachine, "no memory to write the result");
+    if (!mapped_) std::memcpy(grown, data_, size_);
+    mapped_ = true;
     data_ = static_cast<char*>(grown);
     capacity_ = wanted;
   }
@@ -101,6 +108,16 @@ class Text {
   char* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
+  bool mapped_ = true;
 };
 
-}  // namespace heapyard::kit
+// The text as a file, or to standard output for "-". False after a sentence on standard error.
+inline bool write_file(const char* path, const Text& text) {
+  if (std::string_view(path) == "-") return text.write_to(STDOUT_FILENO);
+  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const bool written = file >= 0 && text.write_to(file) && close(file) == 0;
+  if (!written) complain("cannot write ", std::string_view(path), ": ", std::string_view(strerrordesc_np(errno)));
+  return written;
+}
+
+}  // namespace heapyard

@@ -9,14 +9,14 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace heapyard::kit {
+namespace heapyard {
 
-// Exit codes of every mutator: 1 the machine could not do it, 2 bad options, 4 an allocation failed.
+// Exit codes: 1 the machine could not do it, 2 bad options, 4 an allocation failed.
 inline constexpr int kExitMachine = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitNoMemory = 4;
 
-inline const char* program_name = "mutator";  // set once by main
+inline const char* program_name = "heapyard";  // set once by main
 
 namespace detail {
 inline void put(std::string_view text) {
@@ -49,4 +49,4 @@ template <class... Parts>
   _exit(exit_code);
 }
 
-}  // namespace heapyard::kit
+}  // namespace heapyard

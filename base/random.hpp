@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace heapyard::kit {
+namespace heapyard {
 
 constexpr std::uint64_t mix(std::uint64_t value) {
   value ^= value >> 30;
@@ -53,4 +53,4 @@ constexpr std::uint64_t fold(std::uint64_t sum, std::uint64_t value) {
   return mix(sum * 0x9e3779b97f4a7c15u + value + 1);
 }
 
-}  // namespace heapyard::kit
+}  // namespace heapyard
