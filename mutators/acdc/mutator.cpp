@@ -20,7 +20,7 @@ constexpr bool kChecked = true;  // the test build asserts the drift bound at ev
 constexpr bool kChecked = false;
 #endif
 
-template <bool kSampled>
+template <class Timing>  // kit::SampledTiming or Untimed
 class Mutator {
  public:
   Mutator(Run& run, std::size_t thread)
@@ -41,9 +41,9 @@ class Mutator {
       receivers_ = arena.take<std::uint16_t>(run.threads());
       for (std::size_t i = 0; i < run.threads(); ++i) receivers_[i] = static_cast<std::uint16_t>(i);
     }
-    if constexpr (kSampled) {
-      malloc_sampler_ = {counters_.malloc_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
-      free_sampler_ = {counters_.free_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
+    if constexpr (!std::is_same_v<Timing, Untimed>) {
+      malloc_timing_ = {counters_.malloc_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
+      free_timing_ = {counters_.free_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
     }
   }
 
@@ -95,7 +95,7 @@ class Mutator {
 
     std::uint32_t made = 0;
     const kit::Cycles start = kit::now();
-    const bool complete = allocate_class(c, o_.placement, malloc_sampler_, made);
+    const bool complete = allocate_class(c, o_.placement, malloc_timing_, made);
     counters_.allocation.add(start, kit::now());
     counters_.objects_allocated += made;
     if (!complete)
@@ -206,7 +206,7 @@ class Mutator {
       SizeClass& c = *link->of;
       if (!c.shared || run_.layout.sharers(c).leave(thread_)) {
         const kit::Cycles start = kit::now();
-        free_class(c, o_.placement, free_sampler_, o_.compat);
+        free_class(c, o_.placement, free_timing_, o_.compat);
         counters_.deallocation.add(start, kit::now());
         freed(c);
       }
@@ -215,7 +215,7 @@ class Mutator {
   }
 
   void drain(LifetimeClass& lifetime_class) {
-    Sampler<false> none;
+    Untimed none;
     for (Link* link = lifetime_class.take_all(); link;) {
       Link* const next = link->next;
       SizeClass& c = *link->of;
@@ -250,14 +250,15 @@ class Mutator {
   HeapClass heap_;
   LifetimeClass* outbox_ = nullptr;
   std::uint16_t* receivers_ = nullptr;
-  Sampler<kSampled> malloc_sampler_{}, free_sampler_{};
+  [[no_unique_address]] Timing malloc_timing_{};
+  [[no_unique_address]] Timing free_timing_{};
   std::uint64_t clock_ = 0;
   std::uint64_t bytes_this_tick_ = 0;
 };
 
-template <bool kSampled>
+template <class Timing>
 void mutate_one(Run& run, std::size_t thread) {
-  Mutator<kSampled> mutator(run, thread);
+  Mutator<Timing> mutator(run, thread);
   run.start_together(thread);
   mutator.run();
   run.end_together(thread);
@@ -268,9 +269,9 @@ void mutate_one(Run& run, std::size_t thread) {
 
 void mutate(Run& run, std::size_t thread) {
   if (run.options.latency)
-    mutate_one<true>(run, thread);
+    mutate_one<kit::SampledTiming>(run, thread);
   else
-    mutate_one<false>(run, thread);
+    mutate_one<Untimed>(run, thread);
 }
 
 }  // namespace heapyard::acdc

@@ -56,7 +56,8 @@ std::size_t common_bytes(const Run& run) {
   const std::size_t per_thread = sizeof(Counters) + sizeof(kit::Arena) + sizeof(Descriptors) + sizeof(Mailbox) +
                                  8 * line + kit::round_up(run.longest_liveness() * sizeof(LifetimeClass), line) +
                                  sizeof(void*) * static_cast<std::size_t>(run.options.min_liveness + run.options.delay);
-  return run.threads() * per_thread + MemorySamples::kMostSamples * sizeof(Sample) + 16 * kit::kPage;
+  return run.threads() * per_thread + kit::Threads::bytes(run.threads()) +
+         MemorySamples::kMostSamples * sizeof(Sample) + 16 * kit::kPage;
 }
 
 }  // namespace
@@ -70,14 +71,8 @@ void MemorySamples::add(const Sample& sample) {
     const std::uint64_t heap = sample.rss > base_rss ? sample.rss - base_rss : 0;
     if (sample.live) fragmentation_sum += static_cast<double>(heap) / static_cast<double>(sample.live);
   }
-  if (seen++ % stride) return;
-  if (stored == kMostSamples) {  // full: keep every other one from now on
-    for (std::uint64_t i = 0; i < kMostSamples / 2; ++i) series[i] = series[2 * i];
-    stored = kMostSamples / 2;
-    stride *= 2;
-    if ((seen - 1) % stride) return;
-  }
-  series[stored++] = sample;
+  if (kept.keeps_next([this](std::size_t to, std::size_t from) { series[to] = series[from]; }))
+    series[kept.stored() - 1] = sample;
 }
 
 std::uint64_t Run::bookkeeping_bytes() const {
@@ -129,6 +124,7 @@ void prepare(Run& run) {
                                     kExpectedSlack;
 
   run.common.reserve(common_bytes(run));
+  run.team.prepare(run.common, n);
   run.counters = run.common.take<Counters>(n);
   run.arenas = run.common.take<kit::Arena>(n);
   run.descriptors = run.common.take<Descriptors>(n);

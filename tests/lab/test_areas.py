@@ -95,7 +95,8 @@ def test_every_test_file_is_in_one_area_and_is_run_there(run) -> None:
 
 def test_every_native_test_is_in_one_area(run) -> None:
     wanted = {area: run(area).native[run(area).native.index("--tests-regex") + 1] for area in AREAS}
-    text = "\n".join(path.read_text() for path in (ROOT / "tests" / "native").rglob("CMakeLists.txt"))
+    lists = [path for folder in ("mutators", "tests/native") for path in (ROOT / folder).rglob("CMakeLists.txt")]
+    text = "\n".join(path.read_text() for path in lists)
     names = re.findall(r"TEST_PREFIX (\w+\.)|add_test\(NAME ([\w.]+)", text)
     assert len(names) >= 8
     for name in (prefix or test for prefix, test in names):
