@@ -112,6 +112,7 @@ def test_a_real_wheel_in_a_fresh_environment(root: Path, tmp_path: Path) -> None
     bin_ = tmp_path / "venv" / "bin"
     carry_out(bin_ / "pip", "install", wheel)
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "HEAPYARD_OFFLINE": "1"}
+    assert (tmp_path / "venv" / "share" / "man" / "man1" / "heapyard.1").exists()
     told = carry_out(bin_ / "heapyard", "--version", env=env, cwd=tmp_path)
     assert "(wheel of " in told
     answer = carry_out(bin_ / "heapyard", "compare", "--allocators", "glibc,bfm", "--blocks", 2, "--", "sh", "-c", ":",
