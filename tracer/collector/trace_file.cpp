@@ -94,10 +94,8 @@ bool TraceFile::finish(bool to_disk) {
   }
   const std::uint64_t offset = bytes_;
   if (!write(Chunk::kIndex, index.view(), 0, 0)) return false;
-  char trailer[16];
-  std::memcpy(trailer, &offset, 8);
-  std::memcpy(trailer + 8, shared::kIndexMagic, 8);
-  return put({trailer, sizeof trailer}) && (!to_disk || fsync(file_) == 0);
+  return put({reinterpret_cast<const char*>(&offset), sizeof offset}) && put(shared::kIndexMagic) &&
+         (!to_disk || fsync(file_) == 0);
 }
 
 }  // namespace heapyard::tracer
