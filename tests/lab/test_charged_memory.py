@@ -15,7 +15,7 @@ import pytest
 from test_trial import program, shim, trial
 from test_trial_launcher import launch
 
-from heapyard.execute.machine.examine.files import Files
+from heapyard.execute.machine.files import Files
 from heapyard.execute.memory_groups import _make, group_for, home_of_groups
 from heapyard.execute.memory_source import obstacle_to_groups, source_finding
 from heapyard.model import places

@@ -17,13 +17,13 @@ from heapyard.cli import doctor as cli_doctor
 from heapyard.cli import doctor_noise
 from heapyard.cli.doctor_noise import measure_noise
 from heapyard.design.power import blocks_for
-from heapyard.execute.machine.examine import load as machine_load
-from heapyard.execute.machine.examine import memory as machine_memory
-from heapyard.execute.machine.examine import processor as machine_processor
-from heapyard.execute.machine.examine.examine import examine
-from heapyard.execute.machine.examine.environment import environment
-from heapyard.execute.machine.examine.files import Files
-from heapyard.execute.machine.examine.finding import write_command
+from heapyard.execute.machine import load as machine_load
+from heapyard.execute.machine import memory as machine_memory
+from heapyard.execute.machine import processor as machine_processor
+from heapyard.execute.machine.examine import examine
+from heapyard.execute.machine.environment import environment
+from heapyard.execute.machine.files import Files
+from heapyard.execute.machine.finding import write_command
 from heapyard.model.errors import HeapyardError
 from heapyard.model.experiment import TrialOutcome
 from heapyard.model.metrics import PRIMARY_MEMORY

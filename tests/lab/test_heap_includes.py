@@ -62,7 +62,7 @@ def test_every_include_of_the_heap_points_downwards() -> None:
 MAY = {
     "base": ("base",),
     "mutators": ("base", "mutators"),
-    "tracer": ("base", "tracer", "heap/os", "heap/core"),
+    "tracer": ("base", "tracer", "heap/os", "heap/core", "heap/tracing"),
     "lab/native": ("base",),
 }
 
