@@ -21,7 +21,9 @@
 #include "examples/heap/fourth.hpp"
 #include "heap/allocators/bfm.hpp"
 #include "heap/allocators/elfmalloc.hpp"
+#include "heap/allocators/heapyard.hpp"
 #include "heap/allocators/scalloc.hpp"
+#include "consistent_pages.hpp"
 #include "consistent_tree.hpp"
 #include "test_pages.hpp"
 #include "test_samples.hpp"
@@ -62,6 +64,7 @@ using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true
 using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
+using Own = HeapyardParts<ScarcePages, PageWindow<ScarcePages, std::size_t{1} << 30>>;
 // That count for the tracer; with somebody who listens.
 using BfmCounting = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
 using SpansCounting = ScallocParts<Scarce<ScallocWithSamples>>;
@@ -78,7 +81,7 @@ struct Mixed : ScallocParts<Scarce<MixedChoices>> {
 
 // Whether blocks have one size each, so that none can be resized in place.
 template <class Parts>
-concept OneSizeEach = requires { typename Parts::Map; };
+concept OneSizeEach = requires { typename Parts::Map; } && !requires { typename Parts::Runs; };
 
 template <class Parts>
 struct Composed {
@@ -92,6 +95,13 @@ template <OneSizeEach Parts>
 struct Composed<Parts> {
   using Heap = MaskHeap<Parts>;
   static bool consistent() { return Heap::usage().free <= Heap::usage().mapped; }
+};
+template <class Parts>
+concept OfPages = requires { typename Parts::Runs; };
+template <OfPages Parts>
+struct Composed<Parts> {
+  using Heap = PageHeap<Parts>;
+  static bool consistent() { return Parts::runs.consistent() && Parts::pool.consistent(); }
 };
 template <class Parts>
 using HeapOf = typename Composed<Parts>::Heap;
@@ -128,7 +138,7 @@ class Composition : public testing::Test {
   }
 };
 using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
-                                    Elf, ElfOwn, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting, ElfCounting>;
+                                    Elf, ElfOwn, Own, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting, ElfCounting>;
 // As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>
@@ -138,6 +148,7 @@ struct Names {
     if (std::is_same_v<Parts, PerCore>) return "ScallocPerCore";
     if (std::is_same_v<Parts, Stacks>) return "ScallocStack";
     if (std::is_same_v<Parts, Elf>) return "Elfmalloc";
+    if (std::is_same_v<Parts, Own>) return "Heapyard";
     if (std::is_same_v<Parts, BfmCounting>) return "BfmSampled";
     if (std::is_same_v<Parts, SpansCounting>) return "ScallocSampled";
     if (std::is_same_v<Parts, ElfCounting>) return "ElfmallocSampled";

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of small pages, by best fit, coalesced at once, and what becomes of free memory.
+//
+// Idea: spans and large blocks of any size take their pages from one place, so nothing is kept for a class that does
+// not use it. Two trees hold the free runs, by pages and then by address: those with dirty pages, and those that are
+// all zeros. A request takes the lower part of the smallest dirty run that serves it, else of a clean one, else the heap
+// grows. Neighbours are found by the table of runs (page_map.hpp), in O(1).
+// Dirty pages that are free stay with the process as long as they are few: an eighth of what is in use. Beyond that
+// they go back when otherwise memory would grow, as many as come new, and when they were not needed for a while. This
+// is owed, and paid by slow paths, a bounded piece at a time, while no lock is held (settle).
+// Cost: allocate and free O(log N) of N free runs, O(pages / 64) for the bits, and a system call or more when growing.
+// settle: one system call of at most kPiece pages. Threads: one lock.
+//
+// INVARIANT: no two free runs touch. A free run is in the dirty tree if and only if it has dirty pages.
+#pragma once
+
+#include <time.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/layers/backend/page_map.hpp"
+#include "heap/os/lock.hpp"
+#include "heap/os/page_events.hpp"
+
+namespace heapyard {
+
+template <class MapT>
+class PageRuns {
+ public:
+  using Map = MapT;
+  using Pages = typename Map::Window::Pages;
+  static constexpr std::uint32_t kPiece = 1024;  // pages that go back in one call
+  static constexpr std::uint32_t kShare = 8;     // of what is in use: one part may be free and dirty
+  static constexpr std::uint32_t kSlack = 32;    // pages more, which a small heap keeps
+
+  constexpr explicit PageRuns(Map& map) : map_(map) {}
+
+  // A run of `pages` at a multiple of `alignment` pages, a power of two. Null when memory is out. Its kind is set, and
+  // what names it: of a span all pages.
+  PageRun* allocate(std::uint32_t pages, std::uint32_t alignment, PageRun::Kind kind) {
+    const os::Locked locked(lock_);
+    PageRun* run = take(pages + alignment - 1, pages, alignment);
+    if (run == nullptr) return nullptr;
+    run->kind = kind;
+    if (kind == PageRun::kSpan)
+      map_.name_all(run);
+    else
+      map_.name_ends(run);
+    count_used(kind, pages);
+    os::page_taken(memory_of(run), bytes_of(run));
+    return run;
+  }
+
+  void free(PageRun* run) {
+    os::page_returned(memory_of(run));
+    const os::Locked locked(lock_);
+    count_used(run->kind, 0 - run->pages);
+    made_free(run);
+  }
+
+  // Whether the run of a large block now has so many pages where it is.
+  bool resize(PageRun* run, std::uint32_t pages) {
+    const os::Locked locked(lock_);
+    const std::uint32_t before = run->pages;
+    if (pages == before) return true;
+    if (pages > before) {
+      PageRun* next = behind(run);
+      const std::uint32_t more = pages - before;
+      if (next->kind != PageRun::kFree || next->page != run->page + before || next->pages < more) return false;
+      forget(next);
+      if (next->pages == more) {
+        count_taken(next, run->page + before, more);
+        map_.give_record_back(next);
+      } else {
+        cut_front(next, more);
+      }
+    } else {
+      PageRun* rest = map_.take_record();
+      if (rest == nullptr) return false;
+      rest->page = run->page + pages;
+      rest->pages = before - pages;
+      run->pages = pages;
+      map_.name_ends(run);
+      made_free(rest);
+    }
+    run->pages = pages;
+    map_.name_ends(run);
+    count_used(PageRun::kLarge, pages - before);
+    os::page_returned(memory_of(run));
+    os::page_taken(memory_of(run), bytes_of(run));
+    return true;
+  }
+
+  // Gives a piece of what is owed back to the system. By a thread that holds no lock.
+  void settle() {
+    if (owed_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      pay();
+  }
+
+  // All free pages go back. O(N + free pages / kPiece) system calls.
+  void trim() {
+    for (;;) {  // bound: free pages / kPiece, and the runs
+      {
+        const os::Locked locked(lock_);
+        if (dirty_free_ == 0 || dirty_.empty()) return;
+        owed_.store(dirty_free_, std::memory_order_relaxed);
+      }
+      if (!pay()) return;
+    }
+  }
+
+  // Address space too: the pages behind the last run in use. Whether there were any.
+  bool shrink() {
+    const os::Locked locked(lock_);
+    if (top_ == 0) return false;
+    PageRun* last = map_.run_of(top_ - 1);
+    if (last->kind != PageRun::kFree) return false;
+    const std::uintptr_t from = os::round_up(map_.address_of(last->page), os::page_bytes());
+    const std::uintptr_t end = map_.address_of(top_);
+    if (from >= end || !map_.window().uncommit(from, end)) return false;
+    forget(last);
+    const std::uint32_t first = map_.page_at(from), gone = top_ - first;
+    dirty_free_ -= map_.make_clean(first, gone);
+    top_ = first;
+    there_ -= gone;
+    if (first == last->page) {
+      map_.give_record_back(last);
+    } else {
+      last->pages = first - last->page;
+      last->dirty = map_.dirty_in(last->page, last->pages);
+      last->low = last->page;
+      last->high = first;
+      remember(last);
+    }
+    return true;
+  }
+
+  void* memory_of(const PageRun* run) const { return reinterpret_cast<void*>(map_.address_of(run->page)); }
+  static std::size_t bytes_of(const PageRun* run) { return run->pages * core::kSmallPage; }
+  std::size_t used_bytes() const { return used_.load(std::memory_order_relaxed) * core::kSmallPage; }
+  std::size_t large_bytes() const { return large_.load(std::memory_order_relaxed) * core::kSmallPage; }
+  std::size_t there_bytes() const { return there_.load(std::memory_order_relaxed) * core::kSmallPage; }
+  // Free, and not given back.
+  std::size_t dirty_bytes() {
+    const os::Locked locked(lock_);
+    return dirty_free_ * core::kSmallPage;
+  }
+  Map& map() { return map_; }
+
+  // For tests: whether every INVARIANT holds. O(runs log N + pages).
+  bool consistent();
+
+ private:
+  using Tree = core::RedBlackTree<TreeNode, &TreeNode::links>;
+  static constexpr std::uint32_t kLeastStep = 64, kMostStep = 1024;  // pages by which the heap grows: a quarter of it
+  static constexpr unsigned kTries = 8;  // pieces of the window that mappings of the program's may lie in, one after the other
+  static constexpr long kEpoch = 250;    // milliseconds after which what was not needed goes back
+
+  // Takes the first `pages` at a multiple of `alignment` out of the smallest run of at least `enough`.
+  PageRun* take(std::uint32_t enough, std::uint32_t pages, std::uint32_t alignment) {
+    PageRun* taken = map_.take_record();
+    PageRun* front = alignment == 1 || taken == nullptr ? nullptr : map_.take_record();
+    if (taken == nullptr || (alignment != 1 && front == nullptr)) {
+      if (taken != nullptr) map_.give_record_back(taken);
+      return nullptr;
+    }
+    PageRun* run = fit(dirty_, enough);
+    if (run == nullptr) run = fit(clean_, enough);
+    if (run == nullptr && grow(enough)) {
+      run = fit(dirty_, enough);
+      if (run == nullptr) run = fit(clean_, enough);
+    }
+    if (run == nullptr) {
+      if (front != nullptr) map_.give_record_back(front);
+      map_.give_record_back(taken);
+      return nullptr;
+    }
+    forget(run);
+    const std::uint32_t page = aligned(run->page, alignment), before = page - run->page;
+    if (front != nullptr) {
+      if (before != 0) {
+        // It stays where it is: clean and dirty pages keep their bits.
+        front->page = run->page;
+        front->pages = before;
+        front->dirty = map_.dirty_in(front->page, before);
+        front->low = front->page;
+        front->high = page;
+        run->page = page;
+        run->pages -= before;
+        run->dirty -= front->dirty;
+        front->kind = PageRun::kFree;
+        remember(front);
+      } else {
+        map_.give_record_back(front);
+      }
+    }
+    taken->page = page;
+    taken->pages = pages;
+    if (run->pages == pages) {
+      taken->zero = count_taken(run, page, pages) == 0;
+      map_.give_record_back(run);
+    } else {
+      taken->zero = cut_front(run, pages) == 0;
+    }
+    return taken;
+  }
+
+  std::uint32_t aligned(std::uint32_t page, std::uint32_t alignment) const {
+    const std::uintptr_t bytes = alignment * core::kSmallPage;
+    return map_.page_at(os::round_up(map_.address_of(page), bytes));
+  }
+
+  // A run that is in no tree loses its first pages to somebody who uses them, and is in a tree again. How many of
+  // these were dirty.
+  std::uint32_t cut_front(PageRun* run, std::uint32_t pages) {
+    const std::uint32_t page = run->page, dirty = count_taken(run, page, pages);
+    run->page += pages;
+    run->pages -= pages;
+    run->dirty -= dirty;
+    if (run->low < run->page) run->low = run->page;
+    if (run->high < run->low) run->high = run->low;
+    remember(run);
+    return dirty;
+  }
+
+  // The books of pages that come into use. New ones in place of dirty ones elsewhere: these must go.
+  std::uint32_t count_taken(PageRun*, std::uint32_t page, std::uint32_t pages) {
+    const std::uint32_t dirty = map_.dirty_in(page, pages), fresh = pages - dirty;
+    dirty_free_ -= dirty;
+    if (fresh != 0) {
+      const std::uint32_t most = allowed();
+      if (dirty_free_ > most) owe(fresh < dirty_free_ - most ? fresh : dirty_free_ - most);
+      map_.make_dirty(page, pages);
+    }
+    if (dirty_free_ < least_) least_ = dirty_free_;
+    return dirty;
+  }
+
+  // Differences may be below zero, modulo 2^32.
+  void count_used(PageRun::Kind kind, std::uint32_t more) {
+    used_.store(used_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    if (kind == PageRun::kLarge) large_.store(large_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+
+  // A run in use becomes free: all its pages count as dirty.
+  void made_free(PageRun* run) {
+    run->dirty = run->pages;
+    run->low = run->page;
+    run->high = run->page + run->pages;
+    dirty_free_ += run->pages;
+    join(run);
+    if (dirty_free_ > allowed()) look_at_the_clock();
+  }
+
+  // What was free during all of an epoch is not needed.
+  void look_at_the_clock() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    const long milliseconds = now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+    if (milliseconds - epoch_ < kEpoch) return;
+    const std::uint32_t most = allowed();
+    if (least_ > most) owe(least_ - most);
+    least_ = dirty_free_;
+    epoch_ = milliseconds;
+  }
+
+  std::uint32_t allowed() const { return used_.load(std::memory_order_relaxed) / kShare + kSlack; }
+  void owe(std::uint32_t pages) {
+    const std::uint32_t sum = owed_.load(std::memory_order_relaxed) + pages;
+    owed_.store(sum < dirty_free_ ? sum : dirty_free_, std::memory_order_relaxed);
+  }
+
+  // Whether anything went back.
+  [[gnu::noinline, gnu::cold]] bool pay() {
+    PageRun* run;
+    std::uint32_t first, end;
+    {
+      const os::Locked locked(lock_);
+      if (dirty_.empty() || owed_.load(std::memory_order_relaxed) == 0) {
+        owed_.store(0, std::memory_order_relaxed);
+        return false;
+      }
+      run = static_cast<PageRun*>(dirty_.last(1));  // the largest: the fewest calls
+      forget(run);
+      run->kind = PageRun::kKept;
+      first = run->high - run->low > kPiece ? run->high - kPiece : run->low;
+      end = run->high;
+    }
+    // A page of the system's goes back whole or not at all.
+    const std::uintptr_t page = os::page_bytes();
+    const std::uintptr_t from = os::round_up(map_.address_of(first), page), to = map_.address_of(end) & ~(page - 1);
+    const bool gone = from < to && Pages::decommit(reinterpret_cast<void*>(from), to - from);
+    const os::Locked locked(lock_);
+    std::uint32_t clean = 0;
+    if (gone) clean = map_.make_clean(map_.page_at(from), static_cast<std::uint32_t>((to - from) / core::kSmallPage));
+    run->dirty -= clean;
+    dirty_free_ -= clean;
+    if (gone) run->high = map_.page_at(from) > run->low ? map_.page_at(from) : run->low;
+    if (run->dirty != 0 && to != map_.address_of(end)) run->high = end;  // the system's pages are larger
+    const bool went = clean != 0 || run->high < end;
+    const std::uint32_t owed = owed_.load(std::memory_order_relaxed);
+    owed_.store(!went || clean >= owed ? 0 : owed - clean, std::memory_order_relaxed);
+    join(run);
+    return went;
+  }
+
+  PageRun* before(const PageRun* run) const { return map_.run_of(run->page - 1); }
+  PageRun* behind(const PageRun* run) const {
+    const std::uint32_t page = run->page + run->pages;
+    return page == top_ ? map_.run_of(map_.first_page()) : map_.run_of(page);
+  }
+
+  // A run in no tree becomes a free one, together with its neighbours.
+  void join(PageRun* run) {
+    run->kind = PageRun::kFree;
+    if (PageRun* left = before(run); left->kind == PageRun::kFree && left->page + left->pages == run->page) {
+      forget(left);
+      take_in(run, left);
+      run->page = left->page;
+      map_.give_record_back(left);
+    }
+    if (run->page + run->pages != top_) {
+      PageRun* right = map_.run_of(run->page + run->pages);
+      if (right->kind == PageRun::kFree && right->page == run->page + run->pages) {
+        forget(right);
+        take_in(run, right);
+        map_.give_record_back(right);
+      }
+    }
+    remember(run);
+  }
+  static void take_in(PageRun* run, const PageRun* other) {
+    if (other->dirty != 0) {
+      if (run->dirty == 0 || other->low < run->low) run->low = other->low;
+      if (run->dirty == 0 || other->high > run->high) run->high = other->high;
+    }
+    run->dirty += other->dirty;
+    run->pages += other->pages;
+  }
+
+  Tree& tree_of(const PageRun* run) { return run->dirty != 0 ? dirty_ : clean_; }
+  static bool less(const PageRun* a, const PageRun* b) {
+    return a->pages != b->pages ? a->pages < b->pages : a->page < b->page;
+  }
+  void forget(PageRun* run) { tree_of(run).erase(run); }
+  void remember(PageRun* run) {
+    map_.name_ends(run);
+    Tree& tree = tree_of(run);
+    TreeNode* parent = tree.nil();
+    int side = 0;
+    for (TreeNode* here = tree.root(); here != tree.nil(); here = tree.child(here, side)) {  // O(log N)
+      parent = here;
+      side = less(static_cast<PageRun*>(here), run);
+    }
+    tree.insert(run, parent, side);
+  }
+  // The smallest run of at least so many pages, the lowest of these; null if there is none.
+  static PageRun* fit(const Tree& tree, std::uint32_t pages) {
+    TreeNode* best = nullptr;
+    for (TreeNode* here = tree.root(); here != tree.nil();) {  // O(log N)
+      const bool fits = static_cast<PageRun*>(here)->pages >= pages;
+      if (fits) best = here;
+      here = tree.child(here, !fits);
+    }
+    return static_cast<PageRun*>(best);
+  }
+
+  [[gnu::noinline, gnu::cold]] bool grow(std::uint32_t need) {
+    const std::uint32_t there = there_.load(std::memory_order_relaxed);
+    std::uint32_t step = there / 4 < kLeastStep ? kLeastStep : there / 4 > kMostStep ? kMostStep : there / 4;
+    const std::uint32_t unit = static_cast<std::uint32_t>(os::page_bytes() / core::kSmallPage);
+    if (top_ == 0) top_ = first_page_behind(map_.first_page());
+    for (unsigned tries = 0; tries < kTries; ++tries) {
+      const std::uint32_t pages = os::round_up(step < need ? need : step, unit);
+      if (map_.end_page() - top_ <= pages) return false;
+      PageRun* run = map_.cover(top_ + pages + 1) ? map_.take_record() : nullptr;
+      if (run == nullptr) return false;
+      const os::Placed placed = map_.window().commit(map_.address_of(top_), map_.address_of(top_ + pages));
+      if (placed != os::Placed::done) {
+        map_.give_record_back(run);
+        if (placed == os::Placed::occupied) {
+          top_ = first_page_behind(top_ + pages);  // by a mapping of the program's: behind it
+        } else {
+          if (step <= need) return false;
+          step = 0;
+        }
+        continue;
+      }
+      run->page = top_;
+      run->pages = pages;
+      run->dirty = 0;
+      run->low = run->high = top_;
+      there_.store(there + pages, std::memory_order_relaxed);
+      top_ += pages;
+      join(run);
+      return true;
+    }
+    return false;
+  }
+  // A page that belongs to no run lies before each piece, so that nothing is joined across it.
+  static std::uint32_t first_page_behind(std::uint32_t page) {
+    return page + static_cast<std::uint32_t>(os::page_bytes() / core::kSmallPage);
+  }
+
+  Map& map_;
+  TreeNode nil_{};  // of both trees
+  Tree dirty_{&nil_};
+  Tree clean_{&nil_};
+  std::uint32_t top_ = 0;        // behind the last page that is there
+  std::uint32_t dirty_free_ = 0; // pages
+  std::uint32_t least_ = 0;      // of these in this epoch
+  long epoch_ = 0;
+  std::atomic<std::uint32_t> used_{0}, large_{0}, there_{0}, owed_{0};  // pages
+  os::Lock lock_;
+};
+
+}  // namespace heapyard
