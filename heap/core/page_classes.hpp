@@ -22,7 +22,7 @@ namespace page_classes {
 
 inline constexpr unsigned kFine = 16;  // steps of 16 bytes
 inline constexpr unsigned kClasses = 1 + kFine + 7 * 8;
-inline constexpr unsigned kMostBlocks = 512;  // of a span
+inline constexpr unsigned kMostBlocks = 512;           // of a span
 inline constexpr unsigned kTargets[] = {1, 4, 8, 16};  // pages of a span, by the live bytes of the class
 inline constexpr unsigned kChoices = 4;
 

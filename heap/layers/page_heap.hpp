@@ -4,9 +4,9 @@
 // Idea: an address in the window lies on a page, of which a table says the size class, or that it is not of one: then
 // it is of a large block, a run of pages of its own. A block outside of the window is a mapping of its own: one above
 // kLargestRun, or one of a thread that may not enter. This file joins window, map, runs, spans, front end and mappings.
-// Cost: up to the largest class that of the front end; beyond it that of the runs; above kLargestRun a system call. When
-// memory is out, the address space behind the last run goes back, and the heap tries again.
-// Errors: null with errno ENOMEM, or false.
+// Cost: up to the largest class that of the front end; beyond it that of the runs; above kLargestRun a system call.
+// When memory is out, the address space behind the last run goes back, and the heap tries again. Errors: null with
+// errno ENOMEM, or false.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ class PageHeap {
   static void free(void* block) {
     if (!Parts::spans.contains(block)) [[unlikely]]
       return free_outside(block);
-    const unsigned c = Parts::map.class_of(block);
+    const unsigned c = class_of(block);
     if (!Parts::front.free(c, block)) release(c, block);
   }
 
@@ -78,7 +78,7 @@ class PageHeap {
 
   static bool resize(void* block, std::size_t bytes) {
     if (!Parts::spans.contains(block)) return Blocks::resize(Parts::large, block, bytes, kLargestRun);
-    if (const unsigned c = Parts::map.class_of(block)) {
+    if (const unsigned c = class_of(block)) {
       const std::size_t now = Classes::bytes_of(c);
       return bytes <= now && bytes >= now / 2;
     }
@@ -87,7 +87,7 @@ class PageHeap {
 
   static std::size_t usable(const void* block) {
     if (!Parts::spans.contains(block)) return Blocks::usable(Parts::large, block);
-    if (const unsigned c = Parts::map.class_of(block)) return Classes::bytes_of(c);
+    if (const unsigned c = class_of(block)) return Classes::bytes_of(c);
     return Parts::runs.bytes_of(run_of(block));
   }
 
@@ -184,8 +184,8 @@ class PageHeap {
   }
   // By a thread that is inside.
   static void* take_run(std::size_t bytes, std::size_t alignment, bool& zero) {
-    PageRun* run = Parts::runs.allocate(pages_of(bytes), alignment > core::kSmallPage ? pages_of(alignment) : 1,
-                                        PageRun::kLarge);
+    PageRun* run =
+        Parts::runs.allocate(pages_of(bytes), alignment > core::kSmallPage ? pages_of(alignment) : 1, PageRun::kLarge);
     if (run == nullptr) return nullptr;
     zero = run->zero;
     return Parts::runs.memory_of(run);
@@ -207,6 +207,7 @@ class PageHeap {
     if (block != nullptr) Blocks::free(Parts::large, block);
   }
 
+  static unsigned class_of(const void* block) { return Parts::Map::class_of(Parts::spans, block); }
   static PageRun* run_of(const void* block) { return Parts::map.run_of(Parts::map.page_of(block)); }
   static std::uint32_t pages_of(std::size_t bytes) {
     return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + core::kSmallPage - 1) / core::kSmallPage);
@@ -217,7 +218,7 @@ class PageHeap {
   static void work_off(const Visit& visit, unsigned most) {
     Process::work_off(most, [&](void* block) {
       if (Parts::spans.contains(block))
-        release_inside(visit, Parts::map.class_of(block), block);
+        release_inside(visit, class_of(block), block);
       else
         Blocks::free_inside(Parts::large, block);
     });

@@ -11,8 +11,8 @@
 //   128 bytes per run    what it is, and where   spans (spans/page_spans.hpp), large blocks, free runs
 //
 // The table of classes begins where the window begins, so the fast path loads one address. Pages are of 4 KiB whatever
-// the system's are. Cost: O(1); O(n / 64) for the bits, O(n) for the words of n pages. Threads: bytes and words of a run
-// belong to who has the run; the rest is under the lock of the runs.
+// the system's are. Cost: O(1); O(n / 64) for the bits, O(n) for the words of n pages. Threads: bytes and words of a
+// run belong to who has the run; the rest is under the lock of the runs.
 //
 // INVARIANT: runs tile the pages that are there, but for one page before each piece of the window. The first and the
 // last page of a run name it; of a span each page does.
@@ -36,17 +36,17 @@ struct TreeNode {
 struct PageRun : TreeNode {
   enum Kind : std::uint8_t { kNone, kFree, kKept, kSpan, kLarge };  // kKept: its memory is on its way back
 
-  std::uint32_t page;   // the first, counted from the start of the window
+  std::uint32_t page;  // the first, counted from the start of the window
   std::uint32_t pages;
   Kind kind;
-  std::uint8_t size_class;   // of a span
-  bool zero;                 // when it was taken
-  std::uint8_t first_word;   // of a span: no block is free before this word
+  std::uint8_t size_class;            // of a span
+  bool zero;                          // when it was taken
+  std::uint8_t first_word;            // of a span: no block is free before this word
   std::uint16_t blocks, free_blocks;  // of a span
   union {
     std::uint64_t free[core::PageClasses::kMostBlocks / 64];  // of a span, a bit each
     struct {
-      std::uint32_t dirty;     // pages of a free run: so many,
+      std::uint32_t dirty;      // pages of a free run: so many,
       std::uint32_t low, high;  // all in [low, high)
     };
     PageRun* next;  // of a record that is not in use
@@ -89,10 +89,11 @@ class PageMap {
   std::uintptr_t address_of(std::uint32_t page) const { return window_.start() + page * core::kSmallPage; }
   std::uint32_t page_of(const void* block) const { return page_at(reinterpret_cast<std::uintptr_t>(block)); }
 
-  // Of an address in the window: the size class of its blocks; 0 when it is of a large block, or of none.
-  std::uint8_t class_of(const void* block) const {
-    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(block), start = window_.start();
-    return *reinterpret_cast<const std::uint8_t*>(start + ((at - start) >> core::kSmallPageLog2));
+  // Of an address in the window: the size class of its blocks; 0 when it is of a large block, or of none. Static, so
+  // that free() needs the window's address only.
+  static std::uint8_t class_of(const Window& window, const void* block) {
+    const std::uintptr_t start = window.start(), offset = reinterpret_cast<std::uintptr_t>(block) - start;
+    return reinterpret_cast<const std::uint8_t*>(start)[offset >> core::kSmallPageLog2];
   }
   void set_class(const PageRun* run, std::uint8_t c) {
     auto* const classes = reinterpret_cast<std::uint8_t*>(window_.start());
@@ -171,9 +172,7 @@ class PageMap {
     std::uint64_t dirty[kGroup / 64];
   };
 
-  Group& group_of(std::uint32_t page) const {
-    return reinterpret_cast<Group*>(words_)[page / kGroup];
-  }
+  Group& group_of(std::uint32_t page) const { return reinterpret_cast<Group*>(words_)[page / kGroup]; }
   std::uint32_t id_of(const PageRun* run) const {
     return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(run) - records_) / kRecord) + 1;
   }

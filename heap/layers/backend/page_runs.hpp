@@ -3,13 +3,13 @@
 //
 // Idea: spans and large blocks of any size take their pages from one place, so nothing is kept for a class that does
 // not use it. Two trees hold the free runs, by pages and then by address: those with dirty pages, and those that are
-// all zeros. A request takes the lower part of the smallest dirty run that serves it, else of a clean one, else the heap
-// grows. Neighbours are found by the table of runs (page_map.hpp), in O(1).
-// Dirty pages that are free stay with the process as long as they are few: an eighth of what is in use. Beyond that
-// they go back when otherwise memory would grow, as many as come new, and when they were not needed for a while. This
-// is owed, and paid by slow paths, a bounded piece at a time, while no lock is held (settle).
-// Cost: allocate and free O(log N) of N free runs, O(pages / 64) for the bits, and a system call or more when growing.
-// settle: one system call of at most kPiece pages. Threads: one lock.
+// all zeros. A request takes the lower part of the smallest dirty run that serves it, else of a clean one, else the
+// heap grows. Neighbours are found by the table of runs (page_map.hpp), in O(1). Dirty pages that are free stay with
+// the process as long as they are few: an eighth of what is in use. Beyond that they go back when otherwise memory
+// would grow, as many as come new, and when they were not needed for a while. This is owed, and paid by slow paths, a
+// bounded piece at a time, while no lock is held (settle). Cost: allocate and free O(log N) of N free runs, O(pages /
+// 64) for the bits, and a system call or more when growing. settle: one system call of at most kPiece pages. Threads:
+// one lock.
 //
 // INVARIANT: no two free runs touch. A free run is in the dirty tree if and only if it has dirty pages.
 #pragma once
@@ -155,8 +155,9 @@ class PageRuns {
  private:
   using Tree = core::RedBlackTree<TreeNode, &TreeNode::links>;
   static constexpr std::uint32_t kLeastStep = 64, kMostStep = 1024;  // pages by which the heap grows: a quarter of it
-  static constexpr unsigned kTries = 8;  // pieces of the window that mappings of the program's may lie in, one after the other
-  static constexpr long kEpoch = 250;    // milliseconds after which what was not needed goes back
+  static constexpr unsigned kTries =
+      8;  // pieces of the window that mappings of the program's may lie in, one after the other
+  static constexpr long kEpoch = 250;  // milliseconds after which what was not needed goes back
 
   // Takes the first `pages` at a multiple of `alignment` out of the smallest run of at least `enough`.
   PageRun* take(std::uint32_t enough, std::uint32_t pages, std::uint32_t alignment) {
@@ -408,9 +409,9 @@ class PageRuns {
   TreeNode nil_{};  // of both trees
   Tree dirty_{&nil_};
   Tree clean_{&nil_};
-  std::uint32_t top_ = 0;        // behind the last page that is there
-  std::uint32_t dirty_free_ = 0; // pages
-  std::uint32_t least_ = 0;      // of these in this epoch
+  std::uint32_t top_ = 0;         // behind the last page that is there
+  std::uint32_t dirty_free_ = 0;  // pages
+  std::uint32_t least_ = 0;       // of these in this epoch
   long epoch_ = 0;
   std::atomic<std::uint32_t> used_{0}, large_{0}, there_{0}, owed_{0};  // pages
   os::Lock lock_;

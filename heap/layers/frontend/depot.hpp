@@ -5,8 +5,8 @@
 // magazine after another; it leaves half of one here, and the thread that allocates takes it, without a look at a span.
 // What lies here keeps spans from becoming empty, so there is a budget: `most` bytes over all classes, which whoever
 // puts a batch here has to know.
-// Cost: O(1) apart from retries; copies of at most kMost pointers. Threads: any, without a lock. Batches are never given
-// back to the system: as many are made as ever lay here at once. Fork: none is lost, for nobody is inside.
+// Cost: O(1) apart from retries; copies of at most kMost pointers. Threads: any, without a lock. Batches are never
+// given back to the system: as many are made as ever lay here at once. Fork: none is lost, for nobody is inside.
 #pragma once
 
 #include <atomic>

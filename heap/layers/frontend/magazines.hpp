@@ -3,12 +3,12 @@
 //
 // Idea: the array holds blocks of any span, so free needs to know the class of a block and nothing else. An array is
 // empty at first, then of kFirst blocks, and doubles whenever it had to be filled or emptied, up to kMost blocks or
-// kMostBytes. All arrays of a thread together may hold as much as a budget says: kBase bytes, and this thread's share of
-// a part of what the heap has in use. Where that is spent, arrays of other classes shrink, one after the other. Half an
-// array is filled from the depot (depot.hpp), or from the spans; and emptied to them.
-// Cost: allocate and free O(1), without a lock or an atomic instruction. refill and release O(kMost) and that of the
-// spans; they shrink at most kShrunk other arrays. Memory: two pages of a thread, and a word for each block that a grown
-// array may hold. Fork: the child gives back what threads held that it does not have.
+// kMostBytes. All arrays of a thread together may hold as much as a budget says: kBase bytes, and this thread's share
+// of a part of what the heap has in use. Where that is spent, arrays of other classes shrink, one after the other. Half
+// an array is filled from the depot (depot.hpp), or from the spans; and emptied to them. Cost: allocate and free O(1),
+// without a lock or an atomic instruction. refill and release O(kMost) and that of the spans; they shrink at most
+// kShrunk other arrays. Memory: two pages of a thread, and a word for each block that a grown array may hold. Fork: the
+// child gives back what threads held that it does not have.
 #pragma once
 
 #include <algorithm>
@@ -43,9 +43,9 @@ class Magazines : public NothingHeld {
     void** floor[kClasses];
     void** limit[kClasses];
     bool open;
-    unsigned hand;               // the class that shrinks next
-    std::size_t budgeted;        // bytes that all arrays together may hold
-    std::atomic<Thread*> link;   // with `before`: of all front ends
+    unsigned hand;              // the class that shrinks next
+    std::size_t budgeted;       // bytes that all arrays together may hold
+    std::atomic<Thread*> link;  // with `before`: of all front ends
     Thread* before;
   };
   using Entry = heapyard::Entry<Thread>;
@@ -128,7 +128,8 @@ class Magazines : public NothingHeld {
       thread = static_cast<Thread*>(memory);  // zeroed
       all_.add(thread);
     }
-    for (unsigned c = 0; c < kClasses; ++c) thread->top[c] = thread->floor[c] = thread->limit[c] = first_array(*thread, c);
+    for (unsigned c = 0; c < kClasses; ++c)
+      thread->top[c] = thread->floor[c] = thread->limit[c] = first_array(*thread, c);
     thread->hand = 1;
     thread->budgeted = 0;
     threads_.fetch_add(1, std::memory_order_relaxed);
@@ -191,7 +192,8 @@ class Magazines : public NothingHeld {
   static constexpr std::size_t kLeast = 2;  // blocks that an array keeps when others need the budget
   static constexpr std::size_t kPage = std::size_t{4} << 10;
   // A thread, then its first arrays, then those that grew.
-  static constexpr std::size_t kThread = (sizeof(Thread) + kClasses * kFirst * sizeof(void*) + kPage - 1) & ~(kPage - 1);
+  static constexpr std::size_t kThread =
+      (sizeof(Thread) + kClasses * kFirst * sizeof(void*) + kPage - 1) & ~(kPage - 1);
 
   static void** first_array(Thread& thread, unsigned c) { return reinterpret_cast<void**>(&thread + 1) + c * kFirst; }
   static void** grown_array(Thread& thread, unsigned c) {

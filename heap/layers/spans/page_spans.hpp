@@ -60,7 +60,8 @@ class PageSpans {
     const os::Locked locked(spans.lock);
     for (unsigned i = 0; i < n; ++i) {
       PageRun* span = map.run_of(map.page_of(blocks[i]));
-      const auto at = static_cast<std::size_t>(static_cast<char*>(blocks[i]) - static_cast<char*>(runs_.memory_of(span)));
+      const auto at =
+          static_cast<std::size_t>(static_cast<char*>(blocks[i]) - static_cast<char*>(runs_.memory_of(span)));
       const unsigned index = Classes::index_of(c, at), word = index / 64;
       const std::uint64_t bit = std::uint64_t{1} << index % 64;
       if (span->free[word] & bit) [[unlikely]]

@@ -39,7 +39,7 @@ bool PageRuns<Map>::consistent() {
       if (run->kind == PageRun::kLarge) large += run->pages;
       for (std::uint32_t at = page; at < page + run->pages; ++at) {
         const void* const memory = reinterpret_cast<void*>(map_.address_of(at));
-        right &= map_.class_of(memory) == (run->kind == PageRun::kSpan ? run->size_class : 0);
+        right &= Map::class_of(map_.window(), memory) == (run->kind == PageRun::kSpan ? run->size_class : 0);
         if (run->kind == PageRun::kSpan) right &= map_.run_of(at) == run;
       }
     }
