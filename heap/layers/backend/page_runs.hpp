@@ -32,7 +32,7 @@ class PageRuns {
   using Map = MapT;
   using Pages = typename Map::Window::Pages;
   static constexpr std::uint32_t kPiece = 1024;  // pages that go back in one call
-  static constexpr std::uint32_t kShare = 8;     // of what is in use: one part may be free and dirty
+  static constexpr std::uint32_t kShare = 8;     // of what was in use: one part more may be there
   static constexpr std::uint32_t kSlack = 32;    // pages more, which a small heap keeps
 
   constexpr explicit PageRuns(Map& map) : map_(map) {}
@@ -157,7 +157,7 @@ class PageRuns {
   static constexpr std::uint32_t kLeastStep = 64, kMostStep = 1024;  // pages by which the heap grows: a quarter of it
   static constexpr unsigned kTries =
       8;  // pieces of the window that mappings of the program's may lie in, one after the other
-  static constexpr long kEpoch = 250;  // milliseconds after which what was not needed goes back
+  static constexpr long kEpoch = 400;  // milliseconds
 
   // Takes the first `pages` at a multiple of `alignment` out of the smallest run of at least `enough`.
   PageRun* take(std::uint32_t enough, std::uint32_t pages, std::uint32_t alignment) {
@@ -235,13 +235,14 @@ class PageRuns {
       if (dirty_free_ > most) owe(fresh < dirty_free_ - most ? fresh : dirty_free_ - most);
       map_.make_dirty(page, pages);
     }
-    if (dirty_free_ < least_) least_ = dirty_free_;
     return dirty;
   }
 
   // Differences may be below zero, modulo 2^32.
   void count_used(PageRun::Kind kind, std::uint32_t more) {
-    used_.store(used_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    const std::uint32_t used = used_.load(std::memory_order_relaxed) + more;
+    used_.store(used, std::memory_order_relaxed);
+    if (used > peak_) peak_ = used;
     if (kind == PageRun::kLarge) large_.store(large_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
 
@@ -252,22 +253,26 @@ class PageRuns {
     run->high = run->page + run->pages;
     dirty_free_ += run->pages;
     join(run);
-    if (dirty_free_ > allowed()) look_at_the_clock();
+    if (dirty_free_ > used_.load(std::memory_order_relaxed) / kShare + kSlack) look_at_the_clock();
   }
 
-  // What was free during all of an epoch is not needed.
+  // Peaks are forgotten after two epochs; then what they needed is owed.
   void look_at_the_clock() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     const long milliseconds = now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
     if (milliseconds - epoch_ < kEpoch) return;
-    const std::uint32_t most = allowed();
-    if (least_ > most) owe(least_ - most);
-    least_ = dirty_free_;
     epoch_ = milliseconds;
+    peak_before_ = peak_;
+    peak_ = used_.load(std::memory_order_relaxed);
+    if (const std::uint32_t most = allowed(); dirty_free_ > most) owe(dirty_free_ - most);
   }
 
-  std::uint32_t allowed() const { return used_.load(std::memory_order_relaxed) / kShare + kSlack; }
+  // How many pages may be free and dirty: with those in use a share more than were in use at the last peak.
+  std::uint32_t allowed() const {
+    const std::uint32_t peak = peak_ > peak_before_ ? peak_ : peak_before_;
+    return peak + peak / kShare + kSlack - used_.load(std::memory_order_relaxed);
+  }
   void owe(std::uint32_t pages) {
     const std::uint32_t sum = owed_.load(std::memory_order_relaxed) + pages;
     owed_.store(sum < dirty_free_ ? sum : dirty_free_, std::memory_order_relaxed);
@@ -409,9 +414,10 @@ class PageRuns {
   TreeNode nil_{};  // of both trees
   Tree dirty_{&nil_};
   Tree clean_{&nil_};
-  std::uint32_t top_ = 0;         // behind the last page that is there
-  std::uint32_t dirty_free_ = 0;  // pages
-  std::uint32_t least_ = 0;       // of these in this epoch
+  std::uint32_t top_ = 0;          // behind the last page that is there
+  std::uint32_t dirty_free_ = 0;   // pages
+  std::uint32_t peak_ = 0;         // of the pages in use in this epoch,
+  std::uint32_t peak_before_ = 0;  // and in the one before
   long epoch_ = 0;
   std::atomic<std::uint32_t> used_{0}, large_{0}, there_{0}, owed_{0};  // pages
   os::Lock lock_;

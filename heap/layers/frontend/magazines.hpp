@@ -83,24 +83,18 @@ class Magazines : public NothingHeld {
 
   // What allocate() had not at hand. `visit` is not `again`. Null when memory is out.
   void* refill(const Visit& visit, unsigned c) {
-    void* blocks[Depot::kMost + 1];
-    if (visit.thread == nullptr) return spans_.allocate(c, blocks, 1) == 1 ? blocks[0] : nullptr;
+    void* one;
+    if (visit.thread == nullptr) return spans_.allocate(c, &one, 1) == 1 ? one : nullptr;
     Thread& thread = *visit.thread;
     grow(thread, c);
-    const auto room = static_cast<unsigned>(thread.limit[c] - thread.top[c]);  // of an array that is empty
-    unsigned n = room == 0 ? 0 : depot_.get(c, blocks);
-    if (n == 0) {
-      n = spans_.allocate(c, blocks, room / 2 + 1);
-    } else if (n > room) {
-      spans_.free(c, blocks + room, n - room);  // the array shrank since
-      n = room;
-    }
+    void** const floor = thread.floor[c];
+    const std::size_t room = capacity(thread, c);
+    if (room == 0) return spans_.allocate(c, &one, 1) == 1 ? one : nullptr;
+    unsigned n = room < Depot::kMost ? 0 : depot_.get(c, floor);
+    if (n == 0) n = spans_.allocate(c, floor, static_cast<unsigned>((room + 1) / 2));
     if (n == 0) return nullptr;
-    // The first comes first: the rest lies the other way round.
-    void** top = thread.top[c];
-    for (unsigned i = n - 1; i > 0; --i) *top++ = blocks[i];
-    thread.top[c] = top;
-    return blocks[0];
+    thread.top[c] = floor + n - 1;
+    return floor[n - 1];
   }
 
   // Takes a block that the array did not. `visit` must not be `again`.

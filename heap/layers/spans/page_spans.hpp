@@ -13,6 +13,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "heap/core/page_classes.hpp"
 #include "heap/core/red_black_tree.hpp"
@@ -31,54 +32,66 @@ class PageSpans {
 
   constexpr explicit PageSpans(Runs& runs) : runs_(runs) {}
 
-  // Up to n blocks, by rising address of each span; 0 when memory is out.
+  // Up to n blocks, the lowest last; 0 when memory is out.
   unsigned allocate(unsigned c, void** blocks, unsigned n) {
     Spans& spans = spans_[c];
     const os::Locked locked(spans.lock);
-    unsigned got = 0;
-    while (got < n) {  // bound: n spans
+    void** end = blocks + n;
+    while (end != blocks) {  // bound: n spans
       PageRun* span = spans.lowest;
       if (span == nullptr) {
-        if (got != 0) break;
+        if (end != blocks + n) break;
         span = make(spans, c);
         if (span == nullptr) break;
       }
-      got += take(span, c, blocks + got, n - got);
+      end = take(span, c, blocks, end);
       if (span->free_blocks == 0) {
         spans.tree.erase(span);
         spans.lowest = spans.first();
       }
     }
+    const auto got = static_cast<unsigned>(blocks + n - end);
+    if (end != blocks) std::memmove(blocks, end, got * sizeof(void*));
     spans.used += got;
     return got;
   }
 
-  // Blocks of one class.
+  // Blocks of one class. Those of one span, one after the other, share a look at the map.
   void free(unsigned c, void* const* blocks, unsigned n) {
     Spans& spans = spans_[c];
-    Map& map = runs_.map();
     const os::Locked locked(spans.lock);
-    for (unsigned i = 0; i < n; ++i) {
-      PageRun* span = map.run_of(map.page_of(blocks[i]));
-      const auto at =
-          static_cast<std::size_t>(static_cast<char*>(blocks[i]) - static_cast<char*>(runs_.memory_of(span)));
-      const unsigned index = Classes::index_of(c, at), word = index / 64;
-      const std::uint64_t bit = std::uint64_t{1} << index % 64;
-      if (span->free[word] & bit) [[unlikely]]
-        continue;  // freed twice
-      span->free[word] |= bit;
-      --spans.used;
-      if (word < span->first_word) span->first_word = static_cast<std::uint8_t>(word);
-      if (++span->free_blocks == 1) {
-        if (span->blocks == 1) {
-          put_back(span);
-          continue;
+    for (unsigned i = 0; i < n;) {  // bound: n
+      Map& map = runs_.map();
+      PageRun* const span = map.run_of(map.page_of(blocks[i]));
+      const auto start = reinterpret_cast<std::uintptr_t>(runs_.memory_of(span));
+      const std::size_t bytes = runs_.bytes_of(span);
+      const bool lies_here = reinterpret_cast<std::uintptr_t>(blocks[i]) - start < bytes;
+      if (span->kind != PageRun::kSpan || span->size_class != c || !lies_here) [[unlikely]] {
+        ++i;  // freed twice, and its span is gone
+        continue;
+      }
+      unsigned freed = 0, first = span->first_word;
+      for (; i < n; ++i) {
+        const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(blocks[i]) - start;
+        if (at >= bytes) break;
+        const unsigned index = Classes::index_of(c, at), word = index / 64;
+        const std::uint64_t before = span->free[word], after = before | std::uint64_t{1} << index % 64;
+        span->free[word] = after;
+        freed += before != after;  // else it was freed twice
+        first = word < first ? word : first;
+      }
+      span->first_word = static_cast<std::uint8_t>(first);
+      const unsigned had = span->free_blocks, has = had + freed;
+      span->free_blocks = static_cast<std::uint16_t>(has);
+      spans.used -= freed;
+      if (has == span->blocks) {
+        if (had != 0) {
+          spans.tree.erase(span);
+          if (spans.lowest == span) spans.lowest = spans.first();
         }
-        insert(spans, span);
-      } else if (span->free_blocks == span->blocks) {
-        spans.tree.erase(span);
-        if (spans.lowest == span) spans.lowest = spans.first();
         put_back(span);
+      } else if (had == 0 && has != 0) {
+        insert(spans, span);
       }
     }
   }
@@ -109,21 +122,26 @@ class PageSpans {
     PageRun* first() { return tree.empty() ? nullptr : static_cast<PageRun*>(tree.last(0)); }
   };
 
-  // Takes the first free blocks of a span.
-  unsigned take(PageRun* span, unsigned c, void** blocks, unsigned n) {
-    char* const memory = static_cast<char*>(runs_.memory_of(span));
+  // Takes the first free blocks of a span, and writes them from `end` downwards, to `blocks` at most. The last written.
+  void** take(PageRun* span, unsigned c, void** blocks, void** end) {
+    const auto memory = reinterpret_cast<std::uintptr_t>(runs_.memory_of(span));
     const std::size_t bytes = Classes::bytes_of(c);
-    unsigned got = 0, word = span->first_word;
-    while (got < n && got < span->free_blocks) {  // bound: n blocks and the words of a span
+    const auto most = static_cast<unsigned>(end - blocks);
+    const unsigned n = span->free_blocks < most ? span->free_blocks : most;
+    void** const last = end - n;
+    for (unsigned word = span->first_word;; ++word) {  // bound: the words of a span
       std::uint64_t bits = span->free[word];
-      for (; bits != 0 && got < n; bits &= bits - 1)
-        blocks[got++] = memory + (word * 64 + static_cast<unsigned>(std::countr_zero(bits))) * bytes;
+      const std::uintptr_t first = memory + word * 64 * bytes;
+      for (; bits != 0 && end != last; bits &= bits - 1)
+        *--end = reinterpret_cast<void*>(first + static_cast<unsigned>(std::countr_zero(bits)) * bytes);
       span->free[word] = bits;
-      if (bits == 0) ++word;
+      if (end == last) {
+        span->first_word = static_cast<std::uint8_t>(word);
+        break;
+      }
     }
-    span->first_word = static_cast<std::uint8_t>(word);
-    span->free_blocks = static_cast<std::uint16_t>(span->free_blocks - got);
-    return got;
+    span->free_blocks = static_cast<std::uint16_t>(span->free_blocks - n);
+    return end;
   }
 
   [[gnu::noinline]] PageRun* make(Spans& spans, unsigned c) {
