@@ -4,12 +4,14 @@
 // Idea: spans and large blocks of any size take their pages from one place, so nothing is kept for a class that does
 // not use it. Two trees hold the free runs, by pages and then by address: those with dirty pages, and those that are
 // all zeros. A request takes the lower part of the smallest dirty run that serves it, else of a clean one, else the
-// heap grows. Neighbours are found by the table of runs (page_map.hpp), in O(1). Dirty pages that are free stay with
-// the process as long as they are few: an eighth of what is in use. Beyond that they go back when otherwise memory
-// would grow, as many as come new, and when they were not needed for a while. This is owed, and paid by slow paths, a
-// bounded piece at a time, while no lock is held (settle). Cost: allocate and free O(log N) of N free runs, O(pages /
-// 64) for the bits, and a system call or more when growing. settle: one system call of at most kPiece pages. Threads:
-// one lock.
+// heap grows. Neighbours are found by the table of runs (page_map.hpp), in O(1).
+//
+// Dirty pages that are free stay with the process as long as they and those in use are an eighth more than were in use
+// at the last peak. Beyond that they go back: as many as come new when memory would grow otherwise, and the rest when
+// the peak is two epochs old. This is owed, and paid by slow paths, a bounded piece at a time, while no lock is held.
+//
+// Cost: allocate and free O(log N) of N free runs, O(pages / 64) for the bits, and a system call or more when growing.
+// settle: one system call of at most kPiece pages. Threads: one lock.
 //
 // INVARIANT: no two free runs touch. A free run is in the dirty tree if and only if it has dirty pages.
 #pragma once
