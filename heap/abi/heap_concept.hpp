@@ -17,6 +17,7 @@ concept ExportableHeap = requires(void* block, const void* read_only, std::size_
   { T::allocate_zeroed(bytes) } -> std::same_as<void*>;
   { T::free(block) } -> std::same_as<void>;
   { T::resize(block, bytes) } -> std::same_as<bool>;  // in place
+  { T::move(block, bytes) } -> std::same_as<void*>;   // elsewhere, without a copy; null: it cannot, and errno is kept
   { T::usable(read_only) } -> std::same_as<std::size_t>;
   { T::trim() } -> std::same_as<bool>;
   { T::usage().mapped } -> std::convertible_to<std::size_t>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface: malloc and its family, as C23, POSIX and glibc define them.
 //
-// Cost: that of the heap; realloc that cannot stay in place copies. Errors: null with errno ENOMEM, or EINVAL for an
-// alignment that is not a power of two; posix_memalign returns the number. free() leaves errno alone.
+// Cost: that of the heap; realloc that cannot stay in place moves pages, or copies. Errors: null with errno ENOMEM, or
+// EINVAL for an alignment that is not a power of two; posix_memalign returns the number. free() leaves errno alone.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +53,7 @@ void* realloc(void* block, std::size_t bytes) {
     return nullptr;
   }
   if (Heap::resize(block, bytes)) return block;
+  if (void* moved = Heap::move(block, bytes)) return moved;
   void* moved = Heap::allocate(bytes);
   if (moved == nullptr) return nullptr;
   const std::size_t old = Heap::usable(block);

@@ -82,6 +82,12 @@ class MaskHeap {
     return bytes <= now && bytes >= now / 2;
   }
 
+  // Grows a large block by moving its pages; null: only a copy grows it.
+  static void* move(void* block, std::size_t bytes) {
+    if (Parts::spans.contains(block) || Parts::tight.owns(block)) return nullptr;
+    return Blocks::move(Parts::large, block, bytes);
+  }
+
   static std::size_t usable(const void* block) {
     if (Parts::spans.contains(block)) return Map::usable(block);
     return Parts::tight.owns(block) ? Parts::tight.usable(block) : Blocks::usable(Parts::large, block);

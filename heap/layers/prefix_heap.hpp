@@ -80,6 +80,11 @@ class PrefixHeap {
     return bytes <= now && bytes >= now / 2;
   }
 
+  // Grows a large block by moving its pages; null: only a copy grows it.
+  static void* move(void* block, std::size_t bytes) {
+    return PageRecord::prefix_of(block) == 0 ? Blocks::move(Parts::ranges, block, bytes) : nullptr;
+  }
+
   static std::size_t usable(const void* block) {
     const std::uint64_t prefix = PageRecord::prefix_of(block);
     return prefix != 0 ? Steps::bytes_of(PageRecord::class_of(prefix)) : Blocks::usable(Parts::ranges, block);

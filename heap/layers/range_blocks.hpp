@@ -76,6 +76,22 @@ class RangeBlocks {
     return true;
   }
 
+  // Grows a large block by moving its pages; null if that cannot be done, and then nothing has changed. The listener of
+  // a sampled heap is told of copies only.
+  static void* move(Ranges& ranges, void* block, std::size_t bytes) {
+    if (bytes < kMovable || bytes > kMost) return nullptr;
+    if constexpr (Samples::kSampled) {
+      if (Samples::owns(block) || os::sample_listener() != nullptr) return nullptr;
+    }
+    if (usable(ranges, block) < kMovable) return nullptr;
+    if (Lone::owns(block)) return Lone::move(block, bytes);
+    const Visit visit = Process::enter();
+    if (visit.again) return nullptr;
+    void* moved = ranges.move(block, bytes);
+    Process::leave(visit);
+    return moved;
+  }
+
   static std::size_t usable(const Ranges& ranges, const void* block) {
     if constexpr (Samples::kSampled) {
       if (Samples::owns(block)) return Samples::usable(block);
@@ -119,6 +135,8 @@ class RangeBlocks {
     }
   }
 
+  // From here on moving pages costs less than copying them.
+  static constexpr std::size_t kMovable = std::size_t{128} << 10;
   // From here on untouched zero pages cost less than clearing.
   static constexpr std::size_t kZeroedBySystem = std::size_t{1} << 20;
 };

@@ -125,4 +125,27 @@ inline bool decommit(void* memory, std::size_t bytes) {
   return madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED) == 0;
 }
 
+// Makes a mapping of `bytes` one of `larger`, here or elsewhere. Its pages move; nothing is copied. Null when it cannot
+// be done; then nothing has changed.
+inline void* remap(void* memory, std::size_t bytes, std::size_t larger) {
+  const KeepErrno keep;
+  void* moved = mremap(memory, bytes, larger, MREMAP_MAYMOVE);
+  return moved == MAP_FAILED ? nullptr : moved;
+}
+
+enum class Grown { here, elsewhere_only, never };
+
+// The same, only where it is; else whether it could move.
+inline Grown grow_mapping(void* memory, std::size_t bytes, std::size_t larger) {
+  const KeepErrno keep;
+  if (mremap(memory, bytes, larger, 0) != MAP_FAILED) return Grown::here;
+  return errno == ENOMEM ? Grown::elsewhere_only : Grown::never;  // EFAULT: it is several mappings to the system
+}
+
+// The same, onto `target`, a mapping of `larger` bytes.
+inline bool move_mapping(void* memory, std::size_t bytes, void* target, std::size_t larger) {
+  const KeepErrno keep;
+  return mremap(memory, bytes, larger, MREMAP_MAYMOVE | MREMAP_FIXED, target) == target;
+}
+
 }  // namespace heapyard::os

@@ -21,6 +21,13 @@ struct SystemPages {
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
   static void refuse_huge_pages(void* memory, std::size_t bytes) { os::refuse_huge_pages(memory, bytes); }
   static bool unmap(void* memory, std::size_t bytes) { return os::unmap(memory, bytes); }
+  static void* remap(void* memory, std::size_t bytes, std::size_t larger) { return os::remap(memory, bytes, larger); }
+  static Grown grow_mapping(void* memory, std::size_t bytes, std::size_t larger) {
+    return os::grow_mapping(memory, bytes, larger);
+  }
+  static bool move_mapping(void* memory, std::size_t bytes, void* target, std::size_t larger) {
+    return os::move_mapping(memory, bytes, target, larger);
+  }
   static bool decommit(void* memory, std::size_t bytes) { return os::decommit(memory, bytes); }
 };
 

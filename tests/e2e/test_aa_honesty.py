@@ -5,6 +5,7 @@ On request, since it measures this machine for minutes:
 
     pytest --on-request tests/e2e/test_aa_honesty.py
     python tests/e2e/test_aa_honesty.py --runs 40 --output aa.json     (also writes aa.md)
+    ... --interleave slices                                               times in slices
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PROMISE = 0.05  # of comparisons of equals may call a difference, for each metri
 DOUBT = 0.01  # more of them than chance gives this often, and the promise is broken
 
 
-def compare_with_copy(yard: Yard, allocator: str, seed: int) -> dict[str, object]:
+def compare_with_copy(yard: Yard, allocator: str, seed: int, manner: tuple[str, ...] = MANNER) -> dict[str, object]:
     """One comparison of the allocator with a fresh copy of its library; what it called."""
     listed = json.loads(yard.run("allocators", "--json").stdout)
     library = next((a["library"] for a in listed if a["name"] == allocator and a["status"] == "installed"), None)
@@ -58,7 +59,7 @@ def compare_with_copy(yard: Yard, allocator: str, seed: int) -> dict[str, object
         allocator,
         "--seed",
         seed,
-        *MANNER,
+        *manner,
         *environment,
         "--",
         *WORKLOAD.command,
@@ -85,14 +86,16 @@ def compare_with_copy(yard: Yard, allocator: str, seed: int) -> dict[str, object
     return found
 
 
-def repeat(runs: int, allocator: str, folder: Path, say: Callable[[str], None]) -> dict[str, object]:
+def repeat(
+    runs: int, allocator: str, folder: Path, say: Callable[[str], None], manner: tuple[str, ...] = MANNER
+) -> dict[str, object]:
     """All the comparisons, and what they come to."""
     results: list[dict[str, object]] = []
     begin = time.monotonic()
     for seed in range(1, runs + 1):
         yard = Yard(folder / str(seed), ROOT)
         yard.folder.mkdir()
-        results.append(compare_with_copy(yard, allocator, seed))
+        results.append(compare_with_copy(yard, allocator, seed, manner))
         left = (time.monotonic() - begin) / seed * (runs - seed)
         called = {metric: sum(r[metric]["called"] for r in results) for metric in METRICS}
         say(f"{seed} of {runs}: differences called so far {called}; about {left / 60:.0f} min left")
@@ -102,7 +105,7 @@ def repeat(runs: int, allocator: str, folder: Path, say: Callable[[str], None]) 
         "minutes": (time.monotonic() - begin) / 60,
         "machine": platform.platform(),
         "workload": WORKLOAD.title,
-        "manner": " ".join(MANNER),
+        "manner": " ".join(manner),
         **{m: summary(results, m) for m in METRICS},
         "results": results,
     }
@@ -177,12 +180,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--allocator", default=ALLOCATOR)
-    parser.add_argument(
-        "--output", type=Path, required=True, help="JSON file; a table in Markdown is written beside it"
-    )
+    parser.add_argument("--interleave", choices=["slices", "trials", "auto"], default="auto")
+    parser.add_argument("--output", type=Path, required=True, help="JSON file; a table in Markdown is written beside it")
     options = parser.parse_args()
+    manner = (*MANNER, "--interleave", options.interleave)
     with tempfile.TemporaryDirectory(prefix="heapyard-aa-") as folder:
-        found = repeat(options.runs, options.allocator, Path(folder), lambda text: print(text, flush=True))
+        found = repeat(options.runs, options.allocator, Path(folder), lambda text: print(text, flush=True), manner)
     options.output.write_text(json.dumps(found, indent=1))
     options.output.with_suffix(".md").write_text(markdown(found))
     print(markdown(found))

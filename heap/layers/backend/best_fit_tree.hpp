@@ -7,8 +7,10 @@
 // open. Here the heap grows by the steps of a policy (growth.hpp), and a split hands out the upper part, so the rest
 // keeps its place in the tree by address. The prefix of a block in use is its size, then a zero word, by which a
 // pointer shows that it is not a bucket's block.
-// Cost: allocate, free, resize O(log N) of N free blocks, and one system call when growing; trim O(N) calls. Threads:
-// one lock.
+// Before a large request makes the heap grow, a few large free blocks go back to the system. Other users of its
+// mappings may keep them from ever joining: a list that doubles leaves a free copy of each size behind. Cost: allocate,
+// free, resize O(log N) of N free blocks, and 1 + kReturned system calls when growing; trim O(N) calls. Threads: one
+// lock.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +33,9 @@ class BestFitTree {
   static constexpr std::size_t kLeast = 64 * sizeof(void*);  // paper: smaller blocks are the buckets'
   static constexpr std::size_t kAlignment = 16;
   static constexpr std::size_t kWorth = 32;
+  // Requests and free blocks from this size on pay for a system call each. At most kReturned blocks go back at a time.
+  static constexpr std::size_t kLarge = std::size_t{1} << 20;
+  static constexpr unsigned kReturned = 8;
 
   constexpr BestFitTree() = default;
 
@@ -38,7 +43,7 @@ class BestFitTree {
   void* allocate(std::size_t bytes) {
     const std::size_t need = with_prefix(bytes);
     const os::Locked locked(lock_);
-    Block* block = take(need);
+    Block* block = need < kLarge ? take(need) : take_pages(need);
     return block == nullptr ? nullptr : user(block);
   }
 
@@ -84,6 +89,22 @@ class BestFitTree {
     return true;
   }
 
+  // Grows a range of whole pages by moving its pages elsewhere, which copies nothing; null if that cannot be done. Then
+  // nothing has changed. O(1), and one system call.
+  void* move(void* range, std::size_t bytes) {
+    const std::size_t need = with_prefix(bytes);
+    Block* block = block_of(range);
+    const std::size_t size = block->size;
+    if (need < kLarge || need <= size || size < kLarge) return nullptr;
+    if ((reinterpret_cast<std::uintptr_t>(block) | size) & (os::page_bytes() - 1)) return nullptr;
+    auto* moved = static_cast<Block*>(Pages::remap(block, size, need));
+    if (moved == nullptr) return nullptr;
+    moved->size = need;
+    const os::Locked locked(lock_);
+    mapped_ += need - size;
+    return user(moved);
+  }
+
   std::size_t usable(const void* range) const { return block_of(range)->size - kPrefix; }
 
   // Bytes that the range takes in all.
@@ -107,21 +128,7 @@ class BestFitTree {
     const std::size_t before = mapped_;
     for (Block *block = by_address_.empty() ? nil() : by_address_.last(0), *next; block != nil(); block = next) {
       next = by_address_.neighbour(block, 1);
-      const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + block->size;
-      // What stays before and behind is a free block, or nothing.
-      std::uintptr_t from = os::round_up(start, os::page_bytes()), to = end & ~(os::page_bytes() - 1);
-      if (from != start && from - start < kLeast) from += os::page_bytes();
-      if (to != end && end - to < kLeast) to -= os::page_bytes();
-      if (from >= to) continue;
-      forget_size(block);
-      by_address_.erase(block);
-      free_ -= end - start;
-      if (from != start) release(block, from - start);
-      if (to != end) release(reinterpret_cast<Block*>(to), end - to);
-      if (Pages::unmap(reinterpret_cast<void*>(from), to - from))
-        mapped_ -= to - from;
-      else
-        release(reinterpret_cast<Block*>(from), to - from);
+      give_back(block);
     }
     shrunk_ = free_;
     return mapped_ != before;
@@ -153,6 +160,7 @@ class BestFitTree {
 
   static std::size_t with_prefix(std::size_t bytes) {
     const std::size_t need = os::round_up(bytes + kPrefix, kAlignment);
+    if (need >= kLarge) return os::round_up(need, os::page_bytes());
     return need < kLeast ? kLeast : need;
   }
   static void* user(Block* block) { return reinterpret_cast<char*>(block) + kPrefix; }
@@ -278,7 +286,71 @@ class BestFitTree {
     }
   }
 
+  // The same for `need` bytes of whole pages, which can move.
+  Block* take_pages(std::size_t need) {
+    Block* best = best_fit(need);
+    std::uintptr_t from = best == nil() ? 0 : place_pages(best, need);
+    if (from == 0) {
+      const std::size_t enough = need + os::page_bytes() + 2 * kLeast;  // wherever it starts
+      best = best_fit(enough);
+      if (best == nil()) {
+        if (!grow(enough)) return nullptr;
+        best = best_fit(enough);
+      }
+      from = place_pages(best, need);
+    }
+    cut(best, from, from + need);
+    auto* taken = reinterpret_cast<Block*>(from);
+    taken->size = need;
+    taken->zero = 0;
+    return taken;
+  }
+
+  // Where in a free block `need` bytes of whole pages start; 0 if that leaves a rest that is no block.
+  static std::uintptr_t place_pages(Block* block, std::size_t need) {
+    const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + block->size;
+    std::uintptr_t from = (end - need) & ~(os::page_bytes() - 1);
+    const std::size_t behind = end - need - from;
+    if (behind != 0 && behind < kLeast) from -= os::page_bytes();
+    return from == start || (from > start && from - start >= kLeast) ? from : 0;
+  }
+
+  // Takes [from, to) out of a free block. What is left before and behind is a free block, or nothing.
+  void cut(Block* block, std::uintptr_t from, std::uintptr_t to) {
+    const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + block->size;
+    forget_size(block);
+    by_address_.erase(block);
+    free_ -= end - start;
+    if (from != start) release(block, from - start);
+    if (to != end) release(reinterpret_cast<Block*>(to), end - to);
+  }
+
+  // Gives the address space of the whole pages inside a free block back; whether it has any, and the system takes them.
+  bool give_back(Block* block) {
+    const auto start = reinterpret_cast<std::uintptr_t>(block), end = start + block->size;
+    std::uintptr_t from = os::round_up(start, os::page_bytes()), to = end & ~(os::page_bytes() - 1);
+    if (from != start && from - start < kLeast) from += os::page_bytes();
+    if (to != end && end - to < kLeast) to -= os::page_bytes();
+    if (from >= to) return false;
+    cut(block, from, to);
+    const bool unmapped = Pages::unmap(reinterpret_cast<void*>(from), to - from);
+    if (unmapped)
+      mapped_ -= to - from;
+    else
+      release(reinterpret_cast<Block*>(from), to - from);
+    return unmapped;
+  }
+
+  // The largest free blocks, while more than half as much is free as is in use. O(kReturned log N).
+  void give_back_large() {
+    for (unsigned returned = 0; returned < kReturned && free_ > (mapped_ - free_) / 2; ++returned) {
+      Block* largest = by_size_.empty() ? nil() : by_size_.last(1);
+      if (largest == nil() || largest->size < kLarge || !give_back(largest)) return;
+    }
+  }
+
   [[gnu::noinline, gnu::cold]] bool grow(std::size_t need) {
+    if (need >= kLarge) give_back_large();
     std::size_t bytes = 0;
     void* memory = Growth::map(need, mapped_, bytes);
     if (memory == nullptr) return false;

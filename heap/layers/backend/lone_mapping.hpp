@@ -43,6 +43,19 @@ class LoneMapping {
 
   static void free(void* block) { Pages::unmap(base(block), size(block)); }
 
+  // Grows the block, here or elsewhere, by its mapping; null if that cannot be done. It keeps its place in a page, but
+  // no alignment beyond that.
+  static void* move(void* block, std::size_t bytes) {
+    char* start = static_cast<char*>(base(block));
+    const auto lead = static_cast<std::size_t>(static_cast<char*>(block) - start);
+    const std::size_t larger = os::round_up(lead + bytes, os::page_bytes());
+    auto* moved = static_cast<char*>(Pages::remap(start, size(block), larger));
+    if (moved == nullptr) return nullptr;
+    block = moved + lead;
+    static_cast<std::size_t*>(block)[-2] = larger | 1;
+    return block;
+  }
+
   static std::size_t usable(const void* block) {
     return size(block) -
            static_cast<std::size_t>(static_cast<const char*>(block) - static_cast<const char*>(base(block)));

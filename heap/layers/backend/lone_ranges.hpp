@@ -23,6 +23,7 @@ class LoneRanges {
   void free(void* range) { Lone::free(range); }
   std::size_t usable(const void* range) const { return Lone::usable(range); }
   bool resize(void*, std::size_t) { return false; }
+  void* move(void* range, std::size_t bytes) { return Lone::move(range, bytes); }
   void trim() {}
   HeapUsage usage() { return {}; }  // not counted
 };

@@ -32,6 +32,12 @@ class ObservedRanges : public Ranges {
     }
     return true;
   }
+  void* move(void* range, std::size_t bytes) {
+    os::page_returned(range);  // before: its place may be another's at once
+    void* moved = Ranges::move(range, bytes);
+    told(moved == nullptr ? range : moved);
+    return moved;
+  }
 
  private:
   void* told(void* range) {

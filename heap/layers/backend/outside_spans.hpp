@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/os/pages.hpp"
+
 namespace heapyard {
 
 // Owner: has the window as its static member `spans` (virtual_spans.hpp).
@@ -37,6 +39,15 @@ struct OutsideSpans : Pages {
       return memory;
     Pages::unmap(memory, bytes);
     return nullptr;  // whoever asks for it does without
+  }
+
+  // Not by remap alone, for the system would choose the place. If the mapping moves, both places count for a moment.
+  static void* remap(void* memory, std::size_t bytes, std::size_t larger) {
+    if (Owner::spans.meets(memory, larger)) return nullptr;
+    const os::Grown grown = Pages::grow_mapping(memory, bytes, larger);
+    if (grown != os::Grown::elsewhere_only) return grown == os::Grown::here ? memory : nullptr;
+    void* target = map(larger);
+    return target != nullptr && Pages::move_mapping(memory, bytes, target, larger) ? target : nullptr;
   }
 
  private:

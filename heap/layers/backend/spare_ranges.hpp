@@ -35,6 +35,9 @@ class SpareRanges {
     return Mapping::owns(range) ? lone_.usable(range) : tree_.usable(range);
   }
   bool resize(void* range, std::size_t bytes) { return !Mapping::owns(range) && tree_.resize(range, bytes); }
+  void* move(void* range, std::size_t bytes) {
+    return Mapping::owns(range) ? lone_.move(range, bytes) : tree_.move(range, bytes);
+  }
   void trim() { tree_.trim(); }
   bool shrink() { return tree_.shrink(); }
   HeapUsage usage() { return tree_.usage(); }

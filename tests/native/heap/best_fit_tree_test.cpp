@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "consistent_tree.hpp"
@@ -221,6 +223,99 @@ TEST_F(BestFit, WhatTheSystemCannotUnmapStays) {
   EXPECT_NE(tree_.allocate(500'000), nullptr);
   EXPECT_EQ(tree_.usage().mapped, mapped);
   tree_.free(guard);
+}
+
+// Whole pages: their first and last words stand for all.
+TEST_F(BestFit, LargeRangesMoveWithTheirContentsAmongOthers) {
+  struct Large {
+    char* range;
+    std::size_t bytes;
+    std::size_t word;
+  };
+  const auto mark = [](Large& large, std::size_t word) {
+    large.word = word;
+    for (const std::size_t at : {std::size_t{0}, large.bytes / 2, large.bytes - 8})
+      std::memcpy(large.range + at, &word, 8);
+  };
+  const auto kept = [](const Large& large, std::size_t bytes) {
+    return std::memcmp(large.range, &large.word, 8) == 0 && std::memcmp(large.range + bytes / 2, &large.word, 8) == 0 &&
+           std::memcmp(large.range + bytes - 8, &large.word, 8) == 0;
+  };
+  std::vector<Large> held;
+  std::mt19937 random(11);
+  unsigned moves = 0;
+  for (std::size_t step = 1; step < 4000; ++step) {
+    const std::size_t bytes =
+        random() % 3 == 0 ? 600 + random() % 200'000 : Tree::kLarge / 2 + random() % (4 * Tree::kLarge);
+    if (random() % 5 < 2 || held.empty()) {
+      Large fresh{static_cast<char*>(tree_.allocate(bytes / 8 * 8)), bytes / 8 * 8, 0};
+      ASSERT_NE(fresh.range, nullptr);
+      mark(fresh, step);
+      held.push_back(fresh);
+      continue;
+    }
+    Large& one = held[random() % held.size()];
+    ASSERT_TRUE(kept(one, one.bytes));
+    if (random() % 2 == 0 && held.size() < 60) {
+      const std::size_t larger = one.bytes + (1 + random() % 1000) * 2048, before = tree_.usable(one.range);
+      test::ScarcePages::left = random() % 4 == 0 ? 0 : SIZE_MAX;  // the system may refuse
+      void* moved = tree_.resize(one.range, larger) ? one.range : tree_.move(one.range, larger);
+      if (moved == nullptr) {
+        ASSERT_EQ(tree_.usable(one.range), before);
+      } else {
+        one.range = static_cast<char*>(moved);
+        ASSERT_GE(tree_.usable(moved), larger);
+        ASSERT_TRUE(kept(one, one.bytes));
+        moves += before != tree_.usable(moved);
+        one.bytes = larger / 8 * 8;
+        mark(one, step);
+      }
+      test::ScarcePages::left = SIZE_MAX;
+    } else {
+      tree_.free(one.range);
+      one = held.back();
+      held.pop_back();
+    }
+    if (step % 100 == 0) check();
+  }
+  EXPECT_GT(moves, 200u);
+  for (const Large& one : held) {
+    ASSERT_TRUE(kept(one, one.bytes));
+    tree_.free(one.range);
+  }
+  check();
+  EXPECT_EQ(tree_.usage().free, tree_.usage().mapped);
+}
+
+// As Python's list does between arenas of small objects: what it leaves behind never joins.
+TEST_F(BestFit, WhatAGrowingRangeLeavesBehindGoesBackBeforeTheHeapGrows) {
+  std::vector<std::pair<void*, Held>> guards;
+  std::size_t bytes = Tree::kLarge, most_free = 0;
+  void* list = tree_.allocate(bytes);
+  std::memset(list, 1, bytes);
+  for (int step = 0; step < 40; ++step) {
+    const Held held{600 + static_cast<std::size_t>(step) % 7 * 100'000, static_cast<unsigned char>(step)};
+    guards.emplace_back(tree_.allocate(held.bytes), held);
+    std::memset(guards.back().first, held.fill, held.bytes);
+    void* larger = tree_.allocate(bytes + bytes / 8);
+    ASSERT_NE(larger, nullptr);
+    std::memcpy(larger, list, bytes);
+    tree_.free(list);
+    list = larger;
+    bytes += bytes / 8;
+    check();
+    const HeapUsage usage = tree_.usage();
+    most_free = std::max(most_free, usage.free * 100 / (usage.mapped - usage.free));
+    for (const auto& [range, held] : guards) ASSERT_TRUE(holds(range, held));
+  }
+  EXPECT_LE(most_free, 160u);  // percent of what is in use: half, and the copy before
+  const std::size_t mapped = tree_.usage().mapped;
+  test::ScarcePages::unmaps = false;
+  void* other = tree_.allocate(2 * bytes);  // nothing can go back: the heap grows all the same
+  test::ScarcePages::unmaps = true;
+  EXPECT_NE(other, nullptr);
+  EXPECT_GT(tree_.usage().mapped, mapped);
+  check();
 }
 
 TEST(HugeSteps, AreTakenOnceTheHeapIsLargeAndOnlyForSmallNeeds) {

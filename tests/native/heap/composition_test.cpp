@@ -677,6 +677,39 @@ TYPED_TEST(Composition, ResizeInPlaceKeepsWhatFits) {
   this->check();
 }
 
+TYPED_TEST(Composition, AGrowingLargeBlockMovesWithItsContents) {
+  using Heap = HeapOf<TypeParam>;
+  test::listen_no_more();  // else its blocks are copied, so that the listener hears of each
+  std::vector<void*> between;
+  std::size_t bytes = 200'000;
+  void* block = Heap::allocate(bytes);
+  fill(block, bytes, 7);
+  unsigned moves = 0;
+  for (int step = 0; step < 24; ++step) {
+    const std::size_t larger = bytes + bytes / 4;
+    between.push_back(Heap::allocate(700'000));  // nothing grows into what is behind it
+    ScarcePages::left = 0;
+    EXPECT_EQ(Heap::move(block, std::size_t{1} << 60), nullptr);
+    ScarcePages::left = SIZE_MAX;
+    void* moved = Heap::resize(block, larger) ? block : Heap::move(block, larger);
+    moves += moved != nullptr;
+    if (moved == nullptr) {
+      moved = Heap::allocate(larger);
+      std::memcpy(moved, block, bytes);
+      Heap::free(block);
+    }
+    block = moved;
+    ASSERT_GE(Heap::usable(block), larger);
+    ASSERT_TRUE(filled(block, bytes));
+    bytes = larger;
+    fill(block, bytes, static_cast<unsigned char>(step));
+  }
+  EXPECT_GT(moves, 10u);
+  Heap::free(block);
+  for (void* other : between) Heap::free(other);
+  this->check();
+}
+
 // Heaps that no other test uses: threads visit them for the first time, in a child, while the child forks.
 using NewPrefix = PrefixHeap<BfmParts<BfmSteps, 2, kBfmDepth>>;
 struct NewChoices : ScallocDefaults {

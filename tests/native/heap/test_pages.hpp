@@ -48,6 +48,15 @@ struct ScarcePages {
   static void refuse_huge_pages(void* memory, std::size_t bytes) { os::refuse_huge_pages(memory, bytes); }
   static inline bool unmaps = true;  // else a mapping more would be one too many
   static bool unmap(void* memory, std::size_t bytes) { return unmaps && os::unmap(memory, bytes); }
+  static void* remap(void* memory, std::size_t bytes, std::size_t larger) {
+    return left == 0 ? nullptr : os::remap(memory, bytes, larger);
+  }
+  static os::Grown grow_mapping(void* memory, std::size_t bytes, std::size_t larger) {
+    return left == 0 ? os::Grown::never : os::grow_mapping(memory, bytes, larger);
+  }
+  static bool move_mapping(void* memory, std::size_t bytes, void* target, std::size_t larger) {
+    return os::move_mapping(memory, bytes, target, larger);
+  }
   static bool decommit(void* memory, std::size_t bytes) {
     decommitted += bytes;
     return os::decommit(memory, bytes);
