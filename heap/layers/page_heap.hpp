@@ -85,6 +85,11 @@ class PageHeap {
     return resize_run(block, bytes);
   }
 
+  // Grows a large block by moving its pages; null: only a copy grows it.
+  static void* move(void* block, std::size_t bytes) {
+    return Parts::spans.contains(block) ? nullptr : Blocks::move(Parts::large, block, bytes);
+  }
+
   static std::size_t usable(const void* block) {
     if (!Parts::spans.contains(block)) return Blocks::usable(Parts::large, block);
     if (const unsigned c = class_of(block)) return Classes::bytes_of(c);
