@@ -41,7 +41,8 @@ class PageHeap {
 
  public:
   static constexpr bool kSampled = Front::kSampled;
-  static constexpr std::size_t kLargestRun = std::size_t{32} << 20;
+  static constexpr std::size_t kLargestRun = std::size_t{1} << 30;
+  static constexpr std::size_t kMovable = std::size_t{1} << 20;  // from here on moving pages costs less than a copy
 
   // The hot path: the class, the thread's front end, done.
   static void* allocate(std::size_t bytes) {
@@ -87,7 +88,8 @@ class PageHeap {
 
   // Grows a large block by moving its pages; null: only a copy grows it.
   static void* move(void* block, std::size_t bytes) {
-    return Parts::spans.contains(block) ? nullptr : Blocks::move(Parts::large, block, bytes);
+    if (!Parts::spans.contains(block)) return Blocks::move(Parts::large, block, bytes);
+    return class_of(block) == 0 && bytes >= kMovable ? move_run(block, bytes) : nullptr;
   }
 
   static std::size_t usable(const void* block) {
@@ -206,6 +208,25 @@ class PageHeap {
     Parts::runs.settle();
     Process::leave(visit);
     return resized;
+  }
+
+  [[gnu::noinline]] static void* move_run(void* block, std::size_t bytes) {
+    PageRun* run = run_of(block);
+    const std::size_t now = Parts::runs.bytes_of(run);
+    if (now < kMovable / 2 || bytes <= now || bytes > kLargestRun) return nullptr;
+    const Visit visit = Process::enter();
+    if (visit.again) return nullptr;
+    PageRun* to = Parts::runs.allocate(pages_of(bytes), pages_of(os::page_bytes()), PageRun::kLarge);
+    void* moved = to == nullptr ? nullptr : Parts::runs.memory_of(to);
+    if (moved != nullptr && Parts::Pages::move_pages(block, now, moved)) {
+      Parts::runs.free_moved(run);
+    } else if (moved != nullptr) {
+      Parts::runs.free(to);
+      moved = nullptr;
+    }
+    Parts::runs.settle();
+    Process::leave(visit);
+    return moved;
   }
 
   [[gnu::noinline]] static void free_outside(void* block) {

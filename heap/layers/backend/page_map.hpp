@@ -91,7 +91,7 @@ class PageMap {
 
   // Of an address in the window: the size class of its blocks; 0 when it is of a large block, or of none. Static, so
   // that free() needs the window's address only.
-  static std::uint8_t class_of(const Window& window, const void* block) {
+  static unsigned class_of(const Window& window, const void* block) {
     const std::uintptr_t start = window.start(), offset = reinterpret_cast<std::uintptr_t>(block) - start;
     return reinterpret_cast<const std::uint8_t*>(start)[offset >> core::kSmallPageLog2];
   }

@@ -34,7 +34,7 @@ class PageRuns {
   using Map = MapT;
   using Pages = typename Map::Window::Pages;
   static constexpr std::uint32_t kPiece = 1024;  // pages that go back in one call
-  static constexpr std::uint32_t kShare = 8;     // of what was in use: one part more may be there
+  static constexpr std::uint32_t kShare = 32;    // of what was in use: one part more may be there
   static constexpr std::uint32_t kSlack = 32;    // pages more, which a small heap keeps
 
   constexpr explicit PageRuns(Map& map) : map_(map) {}
@@ -51,6 +51,7 @@ class PageRuns {
     else
       map_.name_ends(run);
     count_used(kind, pages);
+    balance();
     os::page_taken(memory_of(run), bytes_of(run));
     return run;
   }
@@ -60,6 +61,17 @@ class PageRuns {
     const os::Locked locked(lock_);
     count_used(run->kind, 0 - run->pages);
     made_free(run);
+  }
+
+  // The same for a run whose pages were moved away: they are zeros again.
+  void free_moved(PageRun* run) {
+    os::page_returned(memory_of(run));
+    const os::Locked locked(lock_);
+    count_used(run->kind, 0 - run->pages);
+    map_.make_clean(run->page, run->pages);
+    run->dirty = 0;
+    run->low = run->high = run->page;
+    join(run);
   }
 
   // Whether the run of a large block now has so many pages where it is.
@@ -73,7 +85,7 @@ class PageRuns {
       if (next->kind != PageRun::kFree || next->page != run->page + before || next->pages < more) return false;
       forget(next);
       if (next->pages == more) {
-        count_taken(next, run->page + before, more);
+        count_taken(run->page + before, more);
         map_.give_record_back(next);
       } else {
         cut_front(next, more);
@@ -90,6 +102,7 @@ class PageRuns {
     run->pages = pages;
     map_.name_ends(run);
     count_used(PageRun::kLarge, pages - before);
+    balance();
     os::page_returned(memory_of(run));
     os::page_taken(memory_of(run), bytes_of(run));
     return true;
@@ -202,7 +215,7 @@ class PageRuns {
     taken->page = page;
     taken->pages = pages;
     if (run->pages == pages) {
-      taken->zero = count_taken(run, page, pages) == 0;
+      taken->zero = count_taken(page, pages) == 0;
       map_.give_record_back(run);
     } else {
       taken->zero = cut_front(run, pages) == 0;
@@ -218,7 +231,7 @@ class PageRuns {
   // A run that is in no tree loses its first pages to somebody who uses them, and is in a tree again. How many of
   // these were dirty.
   std::uint32_t cut_front(PageRun* run, std::uint32_t pages) {
-    const std::uint32_t page = run->page, dirty = count_taken(run, page, pages);
+    const std::uint32_t page = run->page, dirty = count_taken(page, pages);
     run->page += pages;
     run->pages -= pages;
     run->dirty -= dirty;
@@ -228,16 +241,19 @@ class PageRuns {
     return dirty;
   }
 
-  // The books of pages that come into use. New ones in place of dirty ones elsewhere: these must go.
-  std::uint32_t count_taken(PageRun*, std::uint32_t page, std::uint32_t pages) {
-    const std::uint32_t dirty = map_.dirty_in(page, pages), fresh = pages - dirty;
+  // Pages of a free run come into use. How many of them were dirty.
+  std::uint32_t count_taken(std::uint32_t page, std::uint32_t pages) {
+    const std::uint32_t dirty = map_.dirty_in(page, pages);
     dirty_free_ -= dirty;
-    if (fresh != 0) {
-      const std::uint32_t most = allowed();
-      if (dirty_free_ > most) owe(fresh < dirty_free_ - most ? fresh : dirty_free_ - most);
-      map_.make_dirty(page, pages);
-    }
+    fresh_ = pages - dirty;
+    if (fresh_ != 0) map_.make_dirty(page, pages);
     return dirty;
+  }
+  // After pages came into use: for new ones, dirty ones elsewhere must go, if there are too many.
+  void balance() {
+    const std::uint32_t most = allowed();
+    if (fresh_ != 0 && dirty_free_ > most) owe(fresh_ < dirty_free_ - most ? fresh_ : dirty_free_ - most);
+    fresh_ = 0;
   }
 
   // Differences may be below zero, modulo 2^32.
@@ -418,6 +434,7 @@ class PageRuns {
   Tree clean_{&nil_};
   std::uint32_t top_ = 0;          // behind the last page that is there
   std::uint32_t dirty_free_ = 0;   // pages
+  std::uint32_t fresh_ = 0;        // that came into use, and are not yet weighed against dirty ones
   std::uint32_t peak_ = 0;         // of the pages in use in this epoch,
   std::uint32_t peak_before_ = 0;  // and in the one before
   long epoch_ = 0;

@@ -32,9 +32,9 @@ class Magazines : public NothingHeld {
   using Classes = typename Spans::Classes;
   static constexpr unsigned kClasses = Classes::kClasses;
   static constexpr std::size_t kFirst = 8, kMost = 60;  // blocks
-  static constexpr std::size_t kFirstBytes = 2048, kMostBytes = 8192;
-  static constexpr std::size_t kBase = std::size_t{32} << 10;  // bytes of a thread's budget
-  static constexpr std::size_t kShare = 16;                    // of what is in use: one part, for all threads
+  static constexpr std::size_t kFirstBytes = 2048, kMostBytes = 32768;
+  static constexpr std::size_t kBase = std::size_t{128} << 10;  // bytes of a thread's budget
+  static constexpr std::size_t kShare = 8;                      // of what is in use: one part, for all threads
 
   struct Thread {
     static Thread nobody;
@@ -182,7 +182,7 @@ class Magazines : public NothingHeld {
  private:
   using Depot = heapyard::Depot<Classes, Pages>;
   static_assert(Depot::kMost * 2 == kMost);
-  static constexpr unsigned kShrunk = 4;
+  static constexpr unsigned kLooks = 8;
   static constexpr std::size_t kLeast = 2;  // blocks that an array keeps when others need the budget
   static constexpr std::size_t kPage = std::size_t{4} << 10;
   // A thread, then its first arrays, then those that grew.
@@ -209,14 +209,16 @@ class Magazines : public NothingHeld {
     return kBase + spans_.runs().used_bytes() / kShare / (threads == 0 ? 1 : threads);
   }
 
-  // Makes an array larger, if the budget allows it, at the expense of others.
+  // Makes an array larger, if the budget allows it, at the expense of another.
   void grow(Thread& thread, unsigned c) {
     const std::size_t now = capacity(thread, c), most = most_capacity(c);
+    if (now == most) return;
     const std::size_t next = now == 0 ? first_capacity(c) : std::min(now * 2, most);
-    const std::size_t more = (next - now) * Classes::bytes_of(c);
-    const std::size_t may = budget();
-    for (unsigned i = 0; thread.budgeted + more > may && i < kShrunk; ++i) shrink_another(thread, c);
-    if (next <= now || thread.budgeted + more > may) return;
+    const std::size_t more = (next - now) * Classes::bytes_of(c), may = budget();
+    if (thread.budgeted + more > may) {
+      shrink_another(thread, c);
+      if (thread.budgeted + more > may) return;
+    }
     if (next > kFirst && thread.floor[c] == first_array(thread, c)) {
       void** const array = grown_array(thread, c);
       const auto n = static_cast<std::size_t>(thread.top[c] - thread.floor[c]);
@@ -228,9 +230,9 @@ class Magazines : public NothingHeld {
     thread.budgeted += more;
   }
 
-  // The array of the next class but this that has one halves, and is emptied to that.
+  // Of the next few classes the first but this that has more than a little halves, and is emptied to that.
   void shrink_another(Thread& thread, unsigned c) {
-    for (unsigned turn = 0; turn < kClasses; ++turn) {  // bound: kClasses
+    for (unsigned turn = 0; turn < kLooks; ++turn) {
       thread.hand = thread.hand + 1 < kClasses ? thread.hand + 1 : 1;
       const unsigned other = thread.hand;
       const std::size_t now = capacity(thread, other);
