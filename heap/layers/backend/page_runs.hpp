@@ -108,10 +108,19 @@ class PageRuns {
     return true;
   }
 
-  // Gives a piece of what is owed back to the system. By a thread that holds no lock.
+  // Gives a piece of what is owed back to the system; now and then it looks whether anything is. By slow paths, which
+  // hold no lock.
   void settle() {
-    if (owed_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (owed_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       pay();
+      return;
+    }
+    const std::uint32_t turn = turns_.load(std::memory_order_relaxed) + 1;
+    turns_.store(turn, std::memory_order_relaxed);  // others' steps may get lost
+    if (turn % kTurns != 0) [[likely]]
+      return;
+    const os::Locked locked(lock_);
+    look_at_what_is_free();
   }
 
   // All free pages go back. O(N + free pages / kPiece) system calls.
@@ -170,9 +179,9 @@ class PageRuns {
  private:
   using Tree = core::RedBlackTree<TreeNode, &TreeNode::links>;
   static constexpr std::uint32_t kLeastStep = 64, kMostStep = 1024;  // pages by which the heap grows: a quarter of it
-  static constexpr unsigned kTries =
-      8;  // pieces of the window that mappings of the program's may lie in, one after the other
-  static constexpr long kEpoch = 400;  // milliseconds
+  static constexpr std::uint32_t kTurns = 64;                        // slow paths between two looks at the clock
+  static constexpr unsigned kTries = 8;  // mappings of the program's that may lie in the way, one after the other
+  static constexpr long kEpoch = 400;    // milliseconds
 
   // Takes the first `pages` at a multiple of `alignment` out of the smallest run of at least `enough`.
   PageRun* take(std::uint32_t enough, std::uint32_t pages, std::uint32_t alignment) {
@@ -271,6 +280,10 @@ class PageRuns {
     run->high = run->page + run->pages;
     dirty_free_ += run->pages;
     join(run);
+    look_at_what_is_free();
+  }
+
+  void look_at_what_is_free() {
     if (dirty_free_ > used_.load(std::memory_order_relaxed) / kShare + kSlack) look_at_the_clock();
   }
 
@@ -439,6 +452,7 @@ class PageRuns {
   std::uint32_t peak_before_ = 0;  // and in the one before
   long epoch_ = 0;
   std::atomic<std::uint32_t> used_{0}, large_{0}, there_{0}, owed_{0};  // pages
+  std::atomic<std::uint32_t> turns_{0};
   os::Lock lock_;
 };
 

@@ -211,10 +211,11 @@ class Magazines : public NothingHeld {
 
   // Makes an array larger, if the budget allows it, at the expense of another.
   void grow(Thread& thread, unsigned c) {
-    const std::size_t now = capacity(thread, c), most = most_capacity(c);
+    const std::size_t now = capacity(thread, c), most = most_capacity(c), may = budget();
+    if (thread.budgeted > may) return shrink_another(thread, c);  // what is in use became less
     if (now == most) return;
     const std::size_t next = now == 0 ? first_capacity(c) : std::min(now * 2, most);
-    const std::size_t more = (next - now) * Classes::bytes_of(c), may = budget();
+    const std::size_t more = (next - now) * Classes::bytes_of(c);
     if (thread.budgeted + more > may) {
       shrink_another(thread, c);
       if (thread.budgeted + more > may) return;
@@ -250,10 +251,19 @@ class Magazines : public NothingHeld {
   void empty(Thread& thread, unsigned c, unsigned n) {
     void** const floor = thread.floor[c];
     const bool shared = threads_.load(std::memory_order_relaxed) > 1;
-    if (!shared || !depot_.put(c, floor, n, spans_.runs().used_bytes() / kShare)) spans_.free(c, floor, n);
+    if (!shared || !depot_.put(c, floor, n, spans_.runs().used_bytes() / kShare)) {
+      spans_.free(c, floor, n);
+      if (depot_.bytes() != 0) drain(thread.hand = thread.hand + 1 < kClasses ? thread.hand + 1 : 1);
+    }
     const auto left = static_cast<std::size_t>(thread.top[c] - floor) - n;
     std::memmove(floor, floor + n, left * sizeof(void*));
     thread.top[c] = floor + left;
+  }
+
+  // A batch of the depot, which has too much or is of no use now, goes back to its spans.
+  void drain(unsigned c) {
+    void* blocks[Depot::kMost];
+    if (const unsigned n = depot_.get(c, blocks)) spans_.free(c, blocks, n);
   }
 
   // What another thread writes.
