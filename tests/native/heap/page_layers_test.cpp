@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "consistent_pages.hpp"
+#include "heap/allocators/heapyard.hpp"
 #include "heap/core/page_classes.hpp"
 #include "heap/layers/backend/page_map.hpp"
 #include "heap/layers/backend/page_runs.hpp"
@@ -415,6 +416,98 @@ TEST(Depot, EachBatchIsTakenOnceThoughManyPutAndGet) {
   void* blocks[30];
   while (const unsigned n = depot.get(1, blocks)) count(blocks, n);
   for (const std::atomic<int>& one : seen) ASSERT_EQ(one.load(), 1);
+}
+
+// As a whole, for what the front end keeps.
+struct WholeWindow : PageWindow<ScarcePages, std::size_t{2} << 30> {};
+using Whole = HeapyardParts<ScarcePages, WholeWindow>;
+using WholeHeap = PageHeap<Whole>;
+
+TEST(Magazines, WhatAThreadKeepsStaysWithinItsBudget) {
+  ScarcePages::left = SIZE_MAX;
+  std::thread([] {
+    std::mt19937 random(4);
+    std::vector<void*> held;
+    for (int step = 0; step < 200'000; ++step) {
+      if (held.size() < 3000 || (step % 20'000 < 10'000 && random() % 2 == 0)) {
+        held.push_back(WholeHeap::allocate(random() % (random() % 20 == 0 ? 30'000 : 2'000)));
+        ASSERT_NE(held.back(), nullptr);
+      } else {
+        std::swap(held[random() % held.size()], held.back());
+        WholeHeap::free(held.back());
+        held.pop_back();
+      }
+      if (step % 1000 == 999) {
+        const std::size_t most = Whole::Front::kBase + Whole::runs.used_bytes() / Whole::Front::kShare;
+        ASSERT_LE(Whole::front.free_bytes(), most + most / 4) << step;
+      }
+    }
+    for (void* block : held) WholeHeap::free(block);
+  }).join();
+  EXPECT_EQ(Whole::front.free_bytes(), 0u);
+  EXPECT_EQ(Whole::runs.used_bytes(), 0u);
+  EXPECT_TRUE(Whole::runs.consistent() && Whole::pool.consistent());
+}
+
+// One thread allocates what another frees: the depot passes on whole batches, and keeps no more than its budget.
+TEST(Magazines, BlocksThatAnotherThreadFreesComeBack) {
+  ScarcePages::left = SIZE_MAX;
+  std::atomic<void*> slots[256] = {};
+  std::atomic<bool> done{false};
+  std::thread consumer([&] {
+    while (!done) {
+      for (std::atomic<void*>& slot : slots) {
+        if (void* block = slot.exchange(nullptr)) WholeHeap::free(block);
+      }
+    }
+  });
+  std::size_t peak = 0;
+  for (int step = 0; step < 300'000; ++step) {
+    void* const block = WholeHeap::allocate(100);
+    ASSERT_NE(block, nullptr);
+    std::memset(block, step, 100);
+    if (void* old = slots[step % 256].exchange(block)) WholeHeap::free(old);
+    if (step % 1000 == 0) peak = std::max(peak, Whole::runs.used_bytes());
+  }
+  done = true;
+  consumer.join();
+  for (std::atomic<void*>& slot : slots) {
+    if (void* block = slot.exchange(nullptr)) WholeHeap::free(block);
+  }
+  EXPECT_LT(peak, std::size_t{1} << 20);  // 256 blocks of 112 bytes live
+  WholeHeap::trim();
+  EXPECT_EQ(WholeHeap::usage().held(), 0u);
+}
+
+TEST(PageHeap, ALargeBlockGrowsByMovingItsPages) {
+  ScarcePages::left = SIZE_MAX;
+  std::size_t bytes = std::size_t{2} << 20;
+  auto* block = static_cast<unsigned char*>(WholeHeap::allocate(bytes));
+  void* const behind = WholeHeap::allocate(std::size_t{1} << 20);  // so that it cannot grow where it is
+  for (std::size_t i = 0; i < bytes; i += 1000) block[i] = static_cast<unsigned char>(i / 1000);
+  EXPECT_FALSE(WholeHeap::resize(block, 2 * bytes));
+  auto* const moved = static_cast<unsigned char*>(WholeHeap::move(block, 2 * bytes));
+  if (moved == nullptr) GTEST_SKIP() << "this kernel cannot leave the mapping behind";
+  EXPECT_NE(moved, block);
+  EXPECT_GE(WholeHeap::usable(moved), 2 * bytes);
+  for (std::size_t i = 0; i < bytes; i += 1000) ASSERT_EQ(moved[i], static_cast<unsigned char>(i / 1000));
+  // What it left behind is zero, and known to be.
+  auto* const zeroed = static_cast<unsigned char*>(WholeHeap::allocate_zeroed(bytes));
+  for (std::size_t i = 0; i < bytes; i += 1000) ASSERT_EQ(zeroed[i], 0);
+  for (void* each : {static_cast<void*>(moved), behind, static_cast<void*>(zeroed)}) WholeHeap::free(each);
+  EXPECT_TRUE(Whole::runs.consistent());
+}
+
+TEST(PageHeap, WhatIsNoBlockIsLeftAlone) {
+  ScarcePages::left = SIZE_MAX;
+  WholeHeap::free(nullptr);
+  auto* const large = static_cast<char*>(WholeHeap::allocate(100'000));
+  const std::size_t held = WholeHeap::usage().held();
+  WholeHeap::free(large + 8192);  // inside of it
+  EXPECT_EQ(WholeHeap::usage().held(), held);
+  WholeHeap::free(large);
+  WholeHeap::free(large);  // twice
+  EXPECT_TRUE(Whole::runs.consistent());
 }
 
 }  // namespace
