@@ -33,9 +33,10 @@ class PageRuns {
  public:
   using Map = MapT;
   using Pages = typename Map::Window::Pages;
-  static constexpr std::uint32_t kPiece = 1024;  // pages that go back in one call
-  static constexpr std::uint32_t kShare = 32;    // of what was in use: one part more may be there
-  static constexpr std::uint32_t kSlack = 32;    // pages more, which a small heap keeps
+  static constexpr std::uint32_t kPiece = 1024;     // pages that go back in one call
+  static constexpr std::uint32_t kLeastPiece = 64;  // a call for less is not worth it
+  static constexpr std::uint32_t kShare = 32;       // of what was in use: one part more may be there
+  static constexpr std::uint32_t kSlack = 32;       // pages more, which a small heap keeps
 
   constexpr explicit PageRuns(Map& map) : map_(map) {}
 
@@ -322,7 +323,9 @@ class PageRuns {
       run = static_cast<PageRun*>(dirty_.last(1));  // the largest: the fewest calls
       forget(run);
       run->kind = PageRun::kKept;
-      first = run->high - run->low > kPiece ? run->high - kPiece : run->low;
+      const std::uint32_t owed = owed_.load(std::memory_order_relaxed);
+      const std::uint32_t piece = owed > kPiece ? kPiece : owed < kLeastPiece ? kLeastPiece : owed;
+      first = run->high - run->low > piece ? run->high - piece : run->low;
       end = run->high;
     }
     // A page of the system's goes back whole or not at all.
