@@ -42,7 +42,8 @@ class PageHeap {
  public:
   static constexpr bool kSampled = Front::kSampled;
   static constexpr std::size_t kLargestRun = std::size_t{1} << 30;
-  static constexpr std::size_t kMovable = std::size_t{1} << 20;  // from here on moving pages costs less than a copy
+  static constexpr std::size_t kMovable = std::size_t{2}
+                                          << 20;  // from here on pages move; each may be a mapping more to the system
 
   // The hot path: the class, the thread's front end, done.
   static void* allocate(std::size_t bytes) {

@@ -414,7 +414,7 @@ class PageRuns {
     if (top_ == 0) top_ = first_page_behind(map_.first_page());
     for (unsigned tries = 0; tries < kTries; ++tries) {
       const std::uint32_t pages = os::round_up(step < need ? need : step, unit);
-      if (map_.end_page() - top_ <= pages) return false;
+      if (top_ >= map_.end_page() || map_.end_page() - top_ <= pages) return false;
       PageRun* run = map_.cover(top_ + pages + 1) ? map_.take_record() : nullptr;
       if (run == nullptr) return false;
       const os::Placed placed = map_.window().commit(map_.address_of(top_), map_.address_of(top_ + pages));

@@ -242,6 +242,28 @@ TEST(PageRuns, WithoutMemoryThereIsNoRunAndNothingIsLost) {
   EXPECT_GT(below.runs.there_bytes(), 0u);
 }
 
+TEST(PageRuns, WithoutAWindowThereIsNoRun) {
+  Window window;
+  PageMap<Window> map{window};
+  Runs runs{map};
+  map.lay_out();
+  EXPECT_EQ(runs.allocate(1, 1, PageRun::kSpan), nullptr);
+  EXPECT_FALSE(runs.shrink());
+  runs.trim();
+  EXPECT_EQ(runs.there_bytes(), 0u);
+}
+
+// The window of a gibibyte is full at last, and serves again what comes back.
+TEST(PageRuns, AWindowThatIsFullGivesNoMore) {
+  Below below;
+  std::vector<PageRun*> held;
+  while (PageRun* run = below.runs.allocate(5000, 1, PageRun::kLarge)) held.push_back(run);
+  EXPECT_GT(held.size(), 40u);
+  EXPECT_TRUE(below.runs.consistent());
+  below.runs.free(held.back());
+  EXPECT_NE(below.runs.allocate(5000, 1, PageRun::kLarge), nullptr);
+}
+
 using Spans = PageSpans<Runs>;
 
 TEST(PageSpans, RandomBlocksAreApartAndKeepWhatTheyHold) {
