@@ -42,8 +42,7 @@ class PageHeap {
  public:
   static constexpr bool kSampled = Front::kSampled;
   static constexpr std::size_t kLargestRun = std::size_t{1} << 30;
-  static constexpr std::size_t kMovable = std::size_t{2}
-                                          << 20;  // from here on pages move; each may be a mapping more to the system
+  static constexpr std::size_t kMovable = std::size_t{2} << 20;  // a move may make one mapping more
 
   // The hot path: the class, the thread's front end, done.
   static void* allocate(std::size_t bytes) {
