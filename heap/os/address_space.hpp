@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,6 +72,13 @@ inline std::size_t address_limit() {
       least = std::min(least, static_cast<std::size_t>(limit.rlim_cur));
   }
   return least;
+}
+
+// Bytes of memory that the machine has; 0 when the system does not say.
+inline std::size_t memory_bytes() {
+  const KeepErrno keep;
+  struct sysinfo info{};
+  return sysinfo(&info) == 0 ? static_cast<std::size_t>(info.totalram) * info.mem_unit : 0;
 }
 
 // Whether the system charges for memory when it is mapped, not when it is touched (vm.overcommit_memory = 2).

@@ -133,6 +133,14 @@ inline void* remap(void* memory, std::size_t bytes, std::size_t larger) {
   return moved == MAP_FAILED ? nullptr : moved;
 }
 
+// Moves the memory of whole pages to others that are mapped; what was there is lost, and zeros are left behind. False
+// when the system cannot (before Linux 5.7); then nothing has changed.
+inline bool move_pages(void* memory, std::size_t bytes, void* target) {
+  const KeepErrno keep;
+  constexpr int kDontUnmap = 4;  // MREMAP_DONTUNMAP, which older headers do not know
+  return mremap(memory, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | kDontUnmap, target) == target;
+}
+
 enum class Grown { here, elsewhere_only, never };
 
 // The same, only where it is; else whether it could move.

@@ -28,6 +28,9 @@ struct SystemPages {
   static bool move_mapping(void* memory, std::size_t bytes, void* target, std::size_t larger) {
     return os::move_mapping(memory, bytes, target, larger);
   }
+  static bool move_pages(void* memory, std::size_t bytes, void* target) {
+    return os::move_pages(memory, bytes, target);
+  }
   static bool decommit(void* memory, std::size_t bytes) { return os::decommit(memory, bytes); }
 };
 

@@ -93,7 +93,7 @@ def test_a_library_without_a_fault_passes(label: str) -> None:
 
 
 HEAPS = [heap.name for heap in own_heaps()]
-WHOLLY = ("bfm", "bfm-single", "scalloc", "elfmalloc")
+WHOLLY = ("bfm", "bfm-single", "scalloc", "elfmalloc", "heapyard")
 
 
 # Asked of the first ones alone for the time they take.
@@ -121,7 +121,7 @@ def test_our_heaps_pass_every_case(heap: str) -> None:
     assert not signals.said  # their handlers may allocate, which nobody demands
 
 
-@pytest.mark.parametrize(("heap", "most"), [("bfm", 60), ("scalloc", 50), ("elfmalloc", 58)])
+@pytest.mark.parametrize(("heap", "most"), [("bfm", 60), ("scalloc", 50), ("elfmalloc", 58), ("heapyard", 50)])
 def test_our_fast_paths_stay_short(heap: str, most: int) -> None:
     """Instructions of a malloc and its free together, the calls through the linkage table included: a call, a loop or a
     spilled register on the hot path shows here. Room is left for another compiler's choices."""

@@ -21,7 +21,9 @@
 #include "examples/heap/fourth.hpp"
 #include "heap/allocators/bfm.hpp"
 #include "heap/allocators/elfmalloc.hpp"
+#include "heap/allocators/heapyard.hpp"
 #include "heap/allocators/scalloc.hpp"
+#include "consistent_pages.hpp"
 #include "consistent_tree.hpp"
 #include "test_pages.hpp"
 #include "test_samples.hpp"
@@ -63,6 +65,7 @@ using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true
 using ElfSpans = VirtualSpans<ScarcePages, policy::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
+using Own = HeapyardParts<ScarcePages, PageWindow<ScarcePages, std::size_t{1} << 30>>;
 // That count for the tracer; with somebody who listens.
 using BfmCounting = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
 using SpansCounting = ScallocParts<Scarce<ScallocWithSamples>>;
@@ -75,16 +78,27 @@ struct Mixed : ScallocParts<Scarce<ScallocDefaults>, struct MixedTag> {
 };
 
 template <class Parts>
-using HeapOf = HeapShell<Parts>;
+concept OfPages = requires { typename Parts::Runs; };
+template <class Parts>
+struct Shell {
+  using Heap = HeapShell<Parts>;
+};
+template <OfPages Parts>
+struct Shell<Parts> {
+  using Heap = PageHeap<Parts>;
+};
+template <class Parts>
+using HeapOf = typename Shell<Parts>::Heap;
 
 // Whether blocks have one size each, so that none can be resized in place.
 template <class Parts>
-concept OneSizeEach = Parts::Tight::kPacks;
+concept OneSizeEach = !OfPages<Parts> && Parts::Tight::kPacks;
 
 template <class Parts>
 bool consistent() {
+  if constexpr (OfPages<Parts>) return Parts::runs.consistent() && Parts::pool.consistent();
   if constexpr (OneSizeEach<Parts>) return HeapOf<Parts>::usage().free <= HeapOf<Parts>::usage().mapped;
-  if constexpr (!OneSizeEach<Parts>) {
+  if constexpr (!OneSizeEach<Parts> && !OfPages<Parts>) {
     std::size_t blocks;
     return Parts::large.consistent(&blocks) && Parts::pool.consistent();
   }
@@ -122,11 +136,13 @@ class Composition : public testing::Test {
   }
 };
 #if defined(__SANITIZE_THREAD__)  // ten times slower: variants of a heap are left to the other builds
-using Compositions = testing::Types<Full, Spans, PerCore, Elf, Stacks, BfmCounting, SpansCounting, ElfCounting>;
+using Compositions = testing::Types<Full, Spans, PerCore, Elf, Own, Stacks, BfmCounting, SpansCounting, ElfCounting>;
 #else
-using Compositions = testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans,
-                                    Elf, ElfOwn, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting, ElfCounting>;
+using Compositions =
+    testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans, Elf, ElfOwn,
+                   Own, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting, ElfCounting>;
 #endif
+// As tests/e2e/test_heap_sanitized.py selects them.
 struct Names {
   template <class Parts>
   static std::string GetName(int at) {
@@ -135,6 +151,7 @@ struct Names {
     if (std::is_same_v<Parts, PerCore>) return "ScallocPerCore";
     if (std::is_same_v<Parts, Stacks>) return "ScallocStack";
     if (std::is_same_v<Parts, Elf>) return "Elfmalloc";
+    if (std::is_same_v<Parts, Own>) return "Heapyard";
     if (std::is_same_v<Parts, BfmCounting>) return "BfmSampled";
     if (std::is_same_v<Parts, SpansCounting>) return "ScallocSampled";
     if (std::is_same_v<Parts, ElfCounting>) return "ElfmallocSampled";
@@ -651,7 +668,7 @@ TYPED_TEST(Composition, ResizeInPlaceKeepsWhatFits) {
   EXPECT_FALSE(Heap::resize(small, Heap::usable(small) + 1));
   EXPECT_FALSE(Heap::resize(small, 8));  // a smaller block would do
   Heap::free(small);
-  if (OneSizeEach<TypeParam>) return;
+  if (OneSizeEach<TypeParam> || OfPages<TypeParam>) return;
   void* large = Heap::allocate(100'000);
   fill(large, 100'000, 3);
   EXPECT_TRUE(Heap::resize(large, 2'000));

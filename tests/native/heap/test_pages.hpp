@@ -57,6 +57,9 @@ struct ScarcePages {
   static bool move_mapping(void* memory, std::size_t bytes, void* target, std::size_t larger) {
     return os::move_mapping(memory, bytes, target, larger);
   }
+  static bool move_pages(void* memory, std::size_t bytes, void* target) {
+    return os::move_pages(memory, bytes, target);
+  }
   static bool decommit(void* memory, std::size_t bytes) {
     decommitted += bytes;
     return os::decommit(memory, bytes);

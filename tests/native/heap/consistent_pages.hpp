@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether runs of pages, and the spans in them, keep their INVARIANTs.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "heap/layers/backend/page_runs.hpp"
+#include "heap/layers/spans/page_spans.hpp"
+
+namespace heapyard {
+
+template <class Map>
+bool PageRuns<Map>::consistent() {
+  const os::Locked locked(lock_);
+  std::uint32_t used = 0, large = 0, dirty = 0, pages = 0;
+  bool right = true, before_free = false;
+  for (std::uint32_t page = map_.first_page(); there_ != 0 && page < top_;) {
+    const PageRun* run = map_.run_of(page);
+    if (run->kind == PageRun::kNone || run->page != page) {  // before a piece of the window
+      before_free = false;
+      ++page;
+      continue;
+    }
+    right &= run->pages != 0 && map_.run_of(page + run->pages - 1) == run;
+    if (run->kind == PageRun::kFree) {
+      right &= !before_free && run->dirty == map_.dirty_in(page, run->pages);
+      right &= run->dirty == 0 || (run->low >= page && run->high <= page + run->pages &&
+                                   map_.dirty_in(run->low, run->high - run->low) == run->dirty);
+      const Tree& tree = run->dirty != 0 ? dirty_ : clean_;
+      const TreeNode* here = tree.root();
+      while (here != tree.nil() && here != run) here = tree.child(here, less(static_cast<const PageRun*>(here), run));
+      right &= here == run;
+      dirty += run->dirty;
+    } else {
+      right &= run->kind == PageRun::kSpan || run->kind == PageRun::kLarge;
+      right &= map_.dirty_in(page, run->pages) == run->pages;
+      used += run->pages;
+      if (run->kind == PageRun::kLarge) large += run->pages;
+      for (std::uint32_t at = page; at < page + run->pages; ++at) {
+        const void* const memory = reinterpret_cast<void*>(map_.address_of(at));
+        right &= Map::class_of(map_.window(), memory) == (run->kind == PageRun::kSpan ? run->size_class : 0);
+        if (run->kind == PageRun::kSpan) right &= map_.run_of(at) == run;
+      }
+    }
+    before_free = run->kind == PageRun::kFree;
+    pages += run->pages;
+    page += run->pages;
+  }
+  return right && used == used_ && large == large_ && dirty == dirty_free_ && pages == there_;
+}
+
+template <class Runs>
+bool PageSpans<Runs>::consistent() {
+  bool right = true;
+  for (unsigned c = 1; c < kClasses; ++c) {
+    Spans& spans = spans_[c];
+    const os::Locked locked(spans.lock);
+    right &= spans.lowest == spans.first();
+    if (spans.tree.empty()) continue;
+    for (const TreeNode* at = spans.tree.last(0); at != spans.tree.nil(); at = spans.tree.neighbour(at, 1)) {
+      const auto* span = static_cast<const PageRun*>(at);
+      unsigned free = 0;
+      for (unsigned word = 0; word < Classes::kMostBlocks / 64; ++word) {
+        free += static_cast<unsigned>(std::popcount(span->free[word]));
+        right &= word >= span->first_word || span->free[word] == 0;
+      }
+      right &= span->kind == PageRun::kSpan && span->size_class == c && free == span->free_blocks && free != 0;
+      right &= free < span->blocks || span->blocks == Classes::blocks_of(c, span->pages);
+    }
+  }
+  return right;
+}
+
+}  // namespace heapyard
