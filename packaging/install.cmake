@@ -56,6 +56,14 @@ endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/heaps.json ${PROJECT_BINARY_DIR}/mutators.json ${PROJECT_BINARY_DIR}/build.json
   DESTINATION . COMPONENT lab EXCLUDE_FROM_ALL)
 
+# The manual page and the shells' completions, made by `python -m heapyard.cli.manual packaging/share`
+# (tests/lab/test_manual.py asks that they are up to date). A wheel keeps them where pip puts shared data.
+if(SKBUILD)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/share/ DESTINATION ${SKBUILD_DATA_DIR}/share COMPONENT lab)
+else()
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT manual)
+endif()
+
 # What `heapyard --version` says of a wheel (lab/heapyard/catalog/build_facts.py); a checkout is asked for its commit itself.
 find_package(Git QUIET)
 set(commit "")

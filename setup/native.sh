@@ -3,7 +3,7 @@
 # Step 3: the native parts, built by the CMake preset `release`; `test` builds the native tests into the same folder.
 
 set_up_native() {
-  sources="CMakeLists.txt CMakePresets.json packaging heap examples mutators tracer lab/native programs/src"
+  sources="CMakeLists.txt CMakePresets.json packaging base heap examples mutators tracer lab/native programs/src"
   stamp=native
   tests=OFF
   if [ "$1" = test ]; then

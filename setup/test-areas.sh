@@ -12,11 +12,15 @@ slow_python="acdc allocators allocators_install charged_memory check experiment_
   patterns profile_cli programs_answers programs_inputs realloc_growth stats_claims stats_contrasts stats_fixed_programs
   stats_looks stats_monte_carlo trial trial_launcher trial_slices"
 
+# Test files of tests/e2e that measure nothing: other tests may run at the same time.
+functional_e2e="heap_failures heap_limits heap_sanitized interruptions mutators_without_races other_processors places
+  profile_limit profile_page report_page wrong_inputs"
+
 # native_of AREA: a regular expression of ctest names.
 native_of() {
   case $1 in
     heap) echo '^heap\.' ;;
-    lab) echo '^shims\.' ;;
+    lab) echo '^(base|shims)\.' ;;
     tracer) echo '^(tracer|injector)\.' ;;
     mutators) echo '^(mutators|kit|acdc)\.' ;;
   esac
@@ -41,6 +45,11 @@ is_slow() {
     if [ "$slow" = "${name%.py}" ]; then return 0; fi
   done
   return 1
+}
+
+# functional_files [PREFIX]: the files of $functional_e2e on one line, each after PREFIX.
+functional_files() {
+  for name in $functional_e2e; do printf '%s ' "${1:-}tests/e2e/test_$name.py"; done
 }
 
 # python_of FOLDER AREA...: the test files of these areas in a folder, on one line; the names hold no blanks. Where $quick

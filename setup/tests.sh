@@ -124,10 +124,12 @@ names_a_path() {
   return 1
 }
 
-# The end-to-end tests measure and have the machine to themselves. Of the others a second processor takes those of the
-# statistics, which only calculate, and then those of check, which compare with what they find at the same time.
+# The end-to-end tests that measure have the machine to themselves. Then one processor takes the lab's tests; another takes
+# those of the statistics, which only calculate, then those of check, which compare with what they find at the same time,
+# and then the end-to-end tests that measure nothing.
 run_all_python() {
-  run_python e2e tests/e2e || rest=$?
+  # shellcheck disable=SC2046 # one word for each file
+  run_python e2e tests/e2e $(functional_files --ignore=) || rest=$?
   log=$state/test-beside.log
   run_beside >"$log" 2>&1 &
   beside=$!
@@ -144,6 +146,9 @@ run_beside() (
   run_python statistics tests/lab -k test_stats &
   wait "$!" || beside=$?
   run_python check tests/lab/test_check.py &
+  wait "$!" || beside=$?
+  # shellcheck disable=SC2046 # one word for each file
+  run_python functional $(functional_files) &
   wait "$!" || beside=$?
   exit "$beside"
 )

@@ -5,7 +5,8 @@
 // ranges, joins neighbours and reuses them, and has no good answer to many threads. Together they cover each other.
 // docs/layers.md tells how this file came about.
 //
-//   malloc, free      MaskHeap            a block's span is found by masking its address
+//   malloc, free      HeapShell
+//   what is p?        VirtualSpanMap      a block's span is found by masking its address
 //   front end         ThreadBuffers       scalloc
 //   spans, pool       AllocationBuffer, ListSpan, SpanPool, VirtualSpans    scalloc
 //   large blocks      BestFitTree         BFM
@@ -18,16 +19,14 @@
 
 namespace heapyard::examples {
 
-// A type of its own, so that its layers are its own.
-struct FourthChoices : ScallocDefaults {};
-
 // Everything is scalloc's, but for where large blocks come from.
-struct FourthParts : ScallocParts<FourthChoices> {
+struct FourthParts : ScallocParts<ScallocDefaults, struct FourthTag> {
   using Large = ObservedRanges<BestFitTree<Outside, HugeSteps<Outside>>>;
+  using Tight = TightOver<Large>;
   static inline constinit Large large;
-  static inline constinit TightOver<Large> tight{large};
+  static inline constinit Tight tight{large};
 };
 
-using Fourth = MaskHeap<FourthParts>;
+using Fourth = HeapShell<FourthParts>;
 
 }  // namespace heapyard::examples

@@ -7,10 +7,11 @@
 
 namespace heapyard::abi {
 
-// All members are static: a process has one heap of a kind, ready before its first instruction. Null, with
+// All members are static: a type is one heap, ready before the first instruction. Null, with
 // errno ENOMEM, and false mean that memory is out; `block` is never null but in free. Alignments are powers of two.
 template <class T>
 concept ExportableHeap = requires(void* block, const void* read_only, std::size_t bytes) {
+  { T::kSampled } -> std::convertible_to<bool>;  // whether a listener may count its blocks
   { T::begin() } -> std::same_as<void>;
   { T::allocate(bytes) } -> std::same_as<void*>;
   { T::allocate_aligned(bytes, bytes) } -> std::same_as<void*>;

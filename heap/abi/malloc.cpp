@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "composition.hpp"
-#include "heap/os/page_events.hpp"
+#include "heap/tracing/page_events.hpp"
 #include "heap/os/pages.hpp"
 
 using heapyard::abi::Heap;
@@ -23,6 +23,14 @@ namespace {
   return nullptr;
 }
 
+// A large block that grew once grows again. So it gets a part in kSpare more if there is room: pages that nobody
+// touches cost nothing, and growth by a few bytes at a time costs O(1) a byte. Not where samples count what was asked
+// for.
+constexpr std::size_t kGrows = std::size_t{128} << 10, kSpare = 16;
+std::size_t with_spare(std::size_t bytes, std::size_t now) {
+  return Heap::kSampled || bytes < kGrows || bytes <= now || bytes > PTRDIFF_MAX / 2 ? bytes : bytes + bytes / kSpare;
+}
+
 bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 }  // namespace
@@ -31,8 +39,8 @@ bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)
 extern "C" {
 
 // For the tracer: from now on `events` is told of page records, spans and large blocks; null: nobody is.
-void heapyard_observe_pages(const heapyard::os::PageEvents* events) {
-  heapyard::os::page_events.store(events, std::memory_order_relaxed);
+void heapyard_observe_pages(const heapyard::tracing::PageEvents* events) {
+  heapyard::tracing::page_events.store(events, std::memory_order_relaxed);
 }
 
 void* malloc(std::size_t bytes) { return Heap::allocate(bytes); }
@@ -53,10 +61,16 @@ void* realloc(void* block, std::size_t bytes) {
     return nullptr;
   }
   if (Heap::resize(block, bytes)) return block;
-  if (void* moved = Heap::move(block, bytes)) return moved;
-  void* moved = Heap::allocate(bytes);
+  const std::size_t old = Heap::usable(block), roomy = with_spare(bytes, old);
+  void* moved = Heap::move(block, roomy);
+  if (moved == nullptr && roomy != bytes) moved = Heap::move(block, bytes);
+  if (moved != nullptr) return moved;
+  if (roomy != bytes) {
+    const heapyard::os::KeepErrno keep;
+    moved = Heap::allocate(roomy);
+  }
+  if (moved == nullptr) moved = Heap::allocate(bytes);
   if (moved == nullptr) return nullptr;
-  const std::size_t old = Heap::usable(block);
   std::memcpy(moved, block, old < bytes ? old : bytes);
   Heap::free(block);
   return moved;

@@ -35,7 +35,7 @@ struct HeapyardParts {
   using Runs = PageRuns<Map>;
   using Pool = PageSpans<Runs>;
   using Outside = OutsideSpans<Pages, HeapyardParts>;
-  using Front = Magazines<Pool, Outside>;
+  using Front = Magazines<Pool, Outside, HeapyardParts>;
   using Large = ObservedRanges<LoneRanges<Outside>>;
   static inline constinit Window spans;
   static inline constinit Map map{spans};

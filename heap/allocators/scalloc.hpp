@@ -3,7 +3,8 @@
 // Low-Fragmentation Memory Allocation through Large Virtual Memory and Global Data Structures" (OOPSLA 2015), and
 // its variants: those of the artifact, and those that switch off one idea each.
 //
-//   malloc, free      MaskHeap            a block's span is found by masking its address
+//   malloc, free      HeapShell
+//   what is p?        VirtualSpanMap      a block's span is found by masking its address
 //   front end         ThreadBuffers       an allocation buffer for each thread, or
 //                     CoreBuffers         for each processor
 //   spans             AllocationBuffer    a hot span and a list of reusable ones for each size class
@@ -17,14 +18,15 @@
 
 #include <type_traits>
 
-#include "heap/core/scalloc_classes.hpp"
+#include "heap/policy/scalloc_classes.hpp"
 #include "heap/allocators/short_space.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/backend/virtual_spans.hpp"
 #include "heap/layers/frontend/core_buffers.hpp"
+#include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_buffers.hpp"
-#include "heap/layers/mask_heap.hpp"
+#include "heap/layers/heap_shell.hpp"
 #include "heap/layers/spans/allocation_buffer.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/layers/spans/virtual_span_map.hpp"
@@ -39,7 +41,7 @@ inline constexpr unsigned kScallocReuse = 80;     // percent of a span's blocks 
 // The published choices; a variant overrides one.
 struct ScallocDefaults {
   using Pages = os::SystemPages;
-  using Classes = core::ScallocClasses<>;
+  using Classes = policy::ScallocClasses<>;
   using Spans = VirtualSpans<Pages, Classes::kVirtualSpan, kScallocColours>;
   using OnEmpty = EagerMadvise;
   using Cleanup = EagerCleanup;
@@ -51,7 +53,8 @@ struct ScallocDefaults {
   using Sampling = NotSampled;
 };
 
-template <class Choices = ScallocDefaults>
+// Tag: a type of its own makes a heap of its own (docs/layers.md).
+template <class Choices = ScallocDefaults, class Tag = void>
 struct ScallocParts {
   using Sampling = typename Choices::Sampling;
   using Pages = typename Choices::Pages;
@@ -59,24 +62,26 @@ struct ScallocParts {
   using Spans = typename Choices::Spans;
   using Span = ListSpan;
   using Pool = SpanPool<Classes, Span, Spans, typename Choices::OnEmpty, Choices::kBackends>;
-  using Buffer = AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable,
-                                  typename Sampling::template Turns<Classes::kClasses>>;
-  using Front =
-      std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends>, ThreadBuffers<Buffer, Pages>>;
+  using Buffer =
+      AllocationBuffer<Classes, Pool, Choices::kReuse, typename Choices::Cleanup, Choices::template Reusable>;
+  using Front = std::conditional_t<Choices::kPerCore, CoreBuffers<Buffer, kScallocBackends, ScallocParts>,
+                                   typename Sampling::template Of<ThreadBuffers<Buffer, Pages, ScallocParts>>>;
   using Map = VirtualSpanMap<Classes, Spans, Span>;
   using Short = ShortSpace<Pages, ScallocParts>;
   using Outside = typename Short::Outside;
   using Large = typename Short::Large;
+  using Tight = typename Short::Tight;
   using Samples = SamplesOf<Sampling, ScallocParts, BestFitTree<Outside>>;
   static inline constinit Spans spans;
+  static constexpr Map map{spans};
   static inline constinit Pool pool{spans};
   static inline constinit Front front{pool};
   static inline constinit typename Short::Tree spare;
   static inline constinit Large large{spare};
-  static inline constinit typename Short::Tight tight{spare};
+  static inline constinit Tight tight{spare};
 };
 
-using Scalloc = MaskHeap<ScallocParts<>>;
+using Scalloc = HeapShell<ScallocParts<>>;
 
 // Those of the artifact.
 struct ScallocKeepsMemory : ScallocDefaults {
@@ -97,12 +102,12 @@ struct ScallocLazy : ScallocDefaults {
 struct ScallocLazyAsBuilt : ScallocDefaults {
   using Cleanup = CleanupAsBuilt;
 };
-using ScallocNoMadvise = MaskHeap<ScallocParts<ScallocKeepsMemory>>;
-using ScallocOneBackend = MaskHeap<ScallocParts<ScallocWithOneBackend>>;
-using ScallocNoReuse = MaskHeap<ScallocParts<ScallocWithoutReuse>>;
-using ScallocOneColour = MaskHeap<ScallocParts<ScallocUncoloured>>;
-using ScallocLazyCleanup = MaskHeap<ScallocParts<ScallocLazy>>;
-using ScallocLazyCleanupAsBuilt = MaskHeap<ScallocParts<ScallocLazyAsBuilt>>;
+using ScallocNoMadvise = HeapShell<ScallocParts<ScallocKeepsMemory>>;
+using ScallocOneBackend = HeapShell<ScallocParts<ScallocWithOneBackend>>;
+using ScallocNoReuse = HeapShell<ScallocParts<ScallocWithoutReuse>>;
+using ScallocOneColour = HeapShell<ScallocParts<ScallocUncoloured>>;
+using ScallocLazyCleanup = HeapShell<ScallocParts<ScallocLazy>>;
+using ScallocLazyCleanupAsBuilt = HeapShell<ScallocParts<ScallocLazyAsBuilt>>;
 
 // The other list, the other front end, and other virtual spans.
 struct ScallocWithStacks : ScallocDefaults {
@@ -114,7 +119,7 @@ struct ScallocPerCore : ScallocDefaults {
 };
 template <std::size_t Bytes, bool Whole = false>
 struct ScallocSpansOf : ScallocDefaults {
-  using Classes = core::ScallocClasses<Bytes, Whole>;
+  using Classes = policy::ScallocClasses<Bytes, Whole>;
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
 };
 // What virtual spans cost in page tables, and the idea without that: of spans of 64 KiB 32 share a page table. Blocks
@@ -123,18 +128,19 @@ struct ScallocOfSmallSpans : ScallocSpansOf<std::size_t{64} << 10> {};
 struct ScallocSharedTablesParts : ScallocParts<ScallocOfSmallSpans> {
   using Large = ObservedRanges<BestFitTree<Outside, HugeSteps<Outside>>>;
   static inline constinit Large large;
-  static inline constinit TightOver<Large> tight{large};
+  using Tight = TightOver<Large>;
+  static inline constinit Tight tight{large};
 };
-using ScallocSharedTables = MaskHeap<ScallocSharedTablesParts>;
+using ScallocSharedTables = HeapShell<ScallocSharedTablesParts>;
 // Not of the literature: for the tracer.
 struct ScallocWithSamples : ScallocDefaults {
   using Sampling = heapyard::Sampled;
 };
-using ScallocSampled = MaskHeap<ScallocParts<ScallocWithSamples>>;
-using ScallocStack = MaskHeap<ScallocParts<ScallocWithStacks>>;
-using ScallocClab = MaskHeap<ScallocParts<ScallocPerCore>>;
-using ScallocSmallSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{256} << 10>>>;
-using ScallocLargeSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{8} << 20>>>;
-using ScallocWholeSpans = MaskHeap<ScallocParts<ScallocSpansOf<std::size_t{2} << 20, true>>>;
+using ScallocSampled = HeapShell<ScallocParts<ScallocWithSamples>>;
+using ScallocStack = HeapShell<ScallocParts<ScallocWithStacks>>;
+using ScallocClab = HeapShell<ScallocParts<ScallocPerCore>>;
+using ScallocSmallSpans = HeapShell<ScallocParts<ScallocSpansOf<std::size_t{256} << 10>>>;
+using ScallocLargeSpans = HeapShell<ScallocParts<ScallocSpansOf<std::size_t{8} << 20>>>;
+using ScallocWholeSpans = HeapShell<ScallocParts<ScallocSpansOf<std::size_t{2} << 20, true>>>;
 
 }  // namespace heapyard

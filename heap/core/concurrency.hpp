@@ -14,6 +14,20 @@
 
 namespace heapyard::core {
 
+// What a policy must have; waiting and fences are for the gate alone.
+template <class T>
+concept ConcurrencyPolicy = requires {
+  typename T::template Atomic<std::uint32_t>;
+  typename T::Lock;
+};
+template <class T>
+concept WaitingPolicy = ConcurrencyPolicy<T> && requires(const typename T::template Atomic<std::uint32_t>& word) {
+  T::light_fence();
+  T::heavy_fence();
+  T::wait(word, std::uint32_t{}, 0u);
+  T::wake(word);
+};
+
 // Atomic<T> offers what std::atomic<T> offers; Lock what os::Lock offers.
 struct Concurrency {
   template <class T>

@@ -18,6 +18,7 @@ class FreeStack {
   void push(void* block) {
     auto* item = static_cast<Item*>(block);
     item->next = pushed_.load(std::memory_order_relaxed);
+    // Bound: each turn is a push of another thread, or a work_off().
     while (!pushed_.compare_exchange_weak(item->next, item, std::memory_order_release, std::memory_order_relaxed)) {
     }
   }

@@ -9,7 +9,10 @@
 // INVARIANT: the root is black; a red node has black children; every path down has as many black nodes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "heap/os/bound.hpp"
 
 namespace heapyard::core {
 
@@ -23,6 +26,10 @@ struct TreeLinks {
 template <class Node, TreeLinks<Node> Node::* Hook>
 class RedBlackTree {
  public:
+  // No path is longer: twice the logarithm of more nodes than an address space holds. Every loop here and every search
+  // walks one path.
+  static constexpr std::size_t kHeight = 128;
+
   // `nil`: the sentinel, all its links zero; it must outlive the tree.
   constexpr explicit RedBlackTree(Node* nil) : nil_(nil), root_(nil) {}
 
@@ -38,18 +45,22 @@ class RedBlackTree {
   // The leftmost (side 0) or rightmost (1) node of a tree that is not empty. O(log n).
   Node* last(int side) const {
     Node* node = root_;
-    while (child(node, side) != nil_) node = child(node, side);
+    for (os::Bound bound(kHeight); child(node, side) != nil_; bound.turn()) node = child(node, side);
     return node;
   }
 
   // The next node in order (side 1) or the one before (0); nil at the end. O(log n).
   Node* neighbour(const Node* node, int side) const {
+    os::Bound bound(kHeight);
     if (Node* down = child(node, side); down != nil_) {
-      while (child(down, !side) != nil_) down = child(down, !side);
+      for (; child(down, !side) != nil_; bound.turn()) down = child(down, !side);
       return down;
     }
     Node* up = parent(node);
-    for (; up != nil_ && child(up, side) == node; up = parent(up)) node = up;
+    for (; up != nil_ && child(up, side) == node; up = parent(up)) {
+      bound.turn();
+      node = up;
+    }
     return up;
   }
 
@@ -58,7 +69,9 @@ class RedBlackTree {
     (node->*Hook).child[0] = (node->*Hook).child[1] = nil_;
     (node->*Hook).parent_red = reinterpret_cast<std::uintptr_t>(parent) | 1;
     (parent == nil_ ? root_ : (parent->*Hook).child[side]) = node;
-    while (red(parent)) {  // climbs two levels each time: O(log n)
+    os::Bound bound(kHeight / 2);
+    while (red(parent)) {  // climbs two levels each time
+      bound.turn();
       Node* const above = this->parent(parent);
       const int towards = child(above, 1) == parent;
       Node* const uncle = child(above, !towards);
@@ -94,7 +107,7 @@ class RedBlackTree {
       hang(node, moved);
     } else {
       Node* next = child(node, 1);
-      while (child(next, 0) != nil_) next = child(next, 0);
+      for (os::Bound bound(kHeight); child(next, 0) != nil_; bound.turn()) next = child(next, 0);
       moved = child(next, 1);
       lost_black = !red(next);
       if (parent(next) == node) {
@@ -153,9 +166,11 @@ class RedBlackTree {
     set_parent(node, up);
   }
 
-  // The paths through `node`, child `side` of `above`, lack one black node. Climbs at most to the root: O(log n).
+  // The paths through `node`, child `side` of `above`, lack one black node. Climbs at most to the root.
   void restore(Node* node, Node* above, int side) {
+    os::Bound bound(kHeight);
     while (node != root_ && !red(node)) {
+      bound.turn();
       Node* sibling = child(above, !side);
       if (red(sibling)) {
         make_black(sibling);

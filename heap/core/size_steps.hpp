@@ -21,8 +21,12 @@ class SizeSteps {
   static constexpr std::array<std::uint16_t, kClasses> kWords = {Words...};
   static constexpr std::size_t kLargest = kWords[kClasses - 1] * kWord;  // bytes
 
+  // Whether small_class_of(), the only way there is, may be asked.
+  static constexpr bool is_small(std::size_t bytes) { return bytes <= kLargest; }
+  static unsigned small_class_of(std::size_t bytes) { return kTable[(bytes + kWord - 1) / kWord]; }
+
   // For 0 to kLargest bytes; 0 bytes get the smallest block.
-  static unsigned class_of(std::size_t bytes) { return kTable[(bytes + kWord - 1) / kWord]; }
+  static unsigned class_of(std::size_t bytes) { return small_class_of(bytes); }
 
   static constexpr std::size_t bytes_of(unsigned size_class) { return kWords[size_class] * kWord; }
 

@@ -37,14 +37,14 @@ class Tagged {
 };
 
 // Node has an atomic member `Node* link`, the stack's while the node is on it.
-template <class Node, class Policy = Concurrency>
+template <class Node, ConcurrencyPolicy Policy = Concurrency>
 class TaggedStack {
  public:
   constexpr TaggedStack() = default;
 
   void push(Node* node) {
     Tagged top(top_.load(std::memory_order_relaxed));
-    for (;;) {
+    for (;;) {  // bound: each turn is a push or pop of another thread
       node->link.store(top.pointer<Node>(), std::memory_order_relaxed);
       std::uint64_t seen = top.word();
       if (top_.compare_exchange_weak(seen, Tagged(node, top.tag() + 1).word(), std::memory_order_release,
@@ -58,7 +58,7 @@ class TaggedStack {
   // Null if the stack is empty.
   Node* pop() {
     Tagged top(top_.load(std::memory_order_acquire));
-    for (;;) {
+    for (;;) {  // bound: the same
       Node* node = top.pointer<Node>();
       if (node == nullptr) return nullptr;
       Node* next = node->link.load(std::memory_order_relaxed);

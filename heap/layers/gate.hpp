@@ -21,7 +21,7 @@
 namespace heapyard {
 
 // Chunk: places made at a time.
-template <class Policy = core::Concurrency, std::size_t Chunk = 64>
+template <core::WaitingPolicy Policy = core::Concurrency, std::size_t Chunk = 64>
 class GateOf {
  public:
   template <class T>

@@ -105,7 +105,7 @@ class PageHeap {
   static bool trim() {
     const Visit visit = Process::enter_patiently();
     if (visit.again) return false;
-    work_off(visit, Process::kAll);
+    work_off(Process::kAll);
     Parts::front.trim(visit);
     Parts::runs.trim();
     Process::leave(visit);
@@ -116,7 +116,7 @@ class PageHeap {
   static HeapUsage usage() {
     const Visit visit = Process::enter_patiently();
     if (visit.again) return {};
-    work_off(visit, Process::kAll);
+    work_off(Process::kAll);
     const std::size_t mapped = Parts::runs.there_bytes(), cached = Parts::front.free_bytes();
     const std::size_t held = Parts::pool.used_bytes() + Parts::runs.large_bytes();
     Process::leave(visit);
@@ -135,7 +135,7 @@ class PageHeap {
   [[gnu::noinline]] static void* refill(unsigned c, std::size_t alignment) {
     const Visit visit = Process::enter();
     if (visit.again) return Blocks::allocate_lone(Classes::bytes_of(c), alignment);
-    work_off(visit, Process::kFew);
+    work_off(Process::kFew);
     void* block = Parts::front.refill(visit, c);
     Parts::runs.settle();
     Process::leave(visit);
@@ -145,7 +145,7 @@ class PageHeap {
   [[gnu::noinline]] static void release(unsigned c, void* block) {
     const Visit visit = Process::enter();
     if (visit.again) return Process::put_aside(block);
-    work_off(visit, Process::kFew);
+    work_off(Process::kFew);
     release_inside(visit, c, block);
     Parts::runs.settle();
     Process::leave(visit);
@@ -169,13 +169,13 @@ class PageHeap {
     if (bytes <= kLargestRun && alignment <= kLargestRun) {
       const Visit visit = Process::enter();
       if (visit.again) return Blocks::allocate_lone(bytes, alignment);
-      work_off(visit, Process::kFew);
+      work_off(Process::kFew);
       block = take_run(bytes, alignment, zero);
       Parts::runs.settle();
       Process::leave(visit);
       if (block != nullptr) return block;
     }
-    const auto few = [](const Visit& visit) { work_off(visit, Process::kFew); };
+    const auto few = [] { work_off(Process::kFew); };
     zero = true;
     block = Blocks::allocate(Parts::large, bytes, alignment <= kAlignment ? 0 : alignment, few);
     if (block != nullptr || bytes > kMostRun || alignment > kMostRun) return block;
@@ -191,8 +191,8 @@ class PageHeap {
   }
   // By a thread that is inside.
   static void* take_run(std::size_t bytes, std::size_t alignment, bool& zero) {
-    PageRun* run =
-        Parts::runs.allocate(pages_of(bytes), alignment > core::kSmallPage ? pages_of(alignment) : 1, PageRun::kLarge);
+    PageRun* run = Parts::runs.allocate(pages_of(bytes), alignment > policy::kSmallPage ? pages_of(alignment) : 1,
+                                        PageRun::kLarge);
     if (run == nullptr) return nullptr;
     zero = run->zero;
     return Parts::runs.memory_of(run);
@@ -236,15 +236,16 @@ class PageHeap {
   static unsigned class_of(const void* block) { return Parts::Map::class_of(Parts::spans, block); }
   static PageRun* run_of(const void* block) { return Parts::map.run_of(Parts::map.page_of(block)); }
   static std::uint32_t pages_of(std::size_t bytes) {
-    return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + core::kSmallPage - 1) / core::kSmallPage);
+    return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + policy::kSmallPage - 1) / policy::kSmallPage);
   }
   // What 32 bits of pages can count.
   static constexpr std::size_t kMostRun = std::size_t{1} << 40;
 
-  static void work_off(const Visit& visit, unsigned most) {
-    Process::work_off(most, [&](void* block) {
+  // Frees blocks that were put aside, past the thread's front end, which may be in the middle of a refill.
+  static void work_off(unsigned most) {
+    Process::work_off(most, [](void* block) {
       if (Parts::spans.contains(block))
-        release_inside(visit, class_of(block), block);
+        release_inside(Process::kWithoutFrontEnd, class_of(block), block);
       else
         Blocks::free_inside(Parts::large, block);
     });

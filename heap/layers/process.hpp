@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "heap/core/free_stack.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/gate.hpp"
 #include "heap/os/asymmetric_fence.hpp"
 #include "heap/os/pages.hpp"
@@ -24,6 +25,7 @@ namespace heapyard {
 
 // `Layers`, static members only: Front, `front()`, and start() for what must be done before the first visit.
 template <class Layers>
+  requires FrontEnd<typename Layers::Front>
 class Process {
   using Front = typename Layers::Front;
   using Thread = typename Front::Thread;
@@ -32,6 +34,9 @@ class Process {
 
  public:
   using Visit = typename Entry::Visit;
+
+  // For what a thread that is inside does past its own front end.
+  static constexpr Visit kWithoutFrontEnd{nullptr, Entry::Phase::live, false};
 
   // For a constructor of the library; harmless at any time.
   static void begin() {

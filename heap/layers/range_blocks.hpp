@@ -21,7 +21,7 @@ namespace heapyard {
 
 // Process: the heap's (layers/process.hpp). Ranges: the words before its blocks are {size, 0}. Samples:
 // SampledBlocks or NoSampledBlocks.
-template <class Process, RangeSource Ranges, class Pages, class Samples>
+template <class Process, LargeSource Ranges, MovingPageSource Pages, SampleStore Samples>
 class RangeBlocks {
   using Visit = typename Process::Visit;
 
@@ -29,13 +29,13 @@ class RangeBlocks {
   using Lone = LoneMapping<Pages>;
   static constexpr std::size_t kMost = PTRDIFF_MAX / 2;  // room for prefixes and alignment in sums
 
-  // `alignment`: a power of two, or 0 for what every range has. work_off(visit) is called when the thread may enter.
+  // `alignment`: a power of two, or 0 for what every range has. work_off() is called when the thread may enter.
   template <class WorkOff>
   static void* allocate(Ranges& ranges, std::size_t bytes, std::size_t alignment, WorkOff work_off) {
     if (bytes > kMost || alignment > kMost) return os::or_no_memory(nullptr);
     const Visit visit = Process::enter();
     if (visit.again) return allocate_lone(bytes, alignment);
-    work_off(visit);
+    work_off();
     void* block = alignment == 0 ? ranges.allocate(bytes) : ranges.allocate_aligned(bytes, alignment);
     Process::leave(visit);
     tell_allocated(block, bytes);
@@ -81,9 +81,10 @@ class RangeBlocks {
   static void* move(Ranges& ranges, void* block, std::size_t bytes) {
     if (bytes < kMovable || bytes > kMost) return nullptr;
     if constexpr (Samples::kSampled) {
-      if (Samples::owns(block) || os::sample_listener() != nullptr) return nullptr;
+      if (Samples::owns(block) || tracing::sample_listener() != nullptr) return nullptr;
     }
-    if (usable(ranges, block) < kMovable) return nullptr;
+    const std::size_t now = usable(ranges, block);
+    if (now < kMovable || now >= bytes) return nullptr;
     if (Lone::owns(block)) return Lone::move(block, bytes);
     const Visit visit = Process::enter();
     if (visit.again) return nullptr;
@@ -125,13 +126,13 @@ class RangeBlocks {
 
   static void tell_allocated(void* block, std::size_t bytes) {
     if constexpr (Samples::kSampled) {
-      const os::SampleEvents* events = os::sample_listener();
+      const tracing::SampleEvents* events = tracing::sample_listener();
       if (events != nullptr && block != nullptr) events->allocated(block, bytes);
     }
   }
   static void tell_returned(void* block) {
     if constexpr (Samples::kSampled) {
-      if (const os::SampleEvents* events = os::sample_listener()) events->returned(block);
+      if (const tracing::SampleEvents* events = tracing::sample_listener()) events->returned(block);
     }
   }
 

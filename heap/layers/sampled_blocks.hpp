@@ -15,7 +15,7 @@
 
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
-#include "heap/os/sample_events.hpp"
+#include "heap/tracing/sample_events.hpp"
 
 namespace heapyard {
 
@@ -28,7 +28,7 @@ struct NoSampledBlocks {
 
 // Owner: a type of the composition's own, so that its samples are. Tree: the words before its ranges are {a
 // multiple of 16, 0}.
-template <class Owner, RangeSource Tree>
+template <class Owner, LargeSource Tree>
 class SampledBlocks {
  public:
   static constexpr bool kSampled = true;
@@ -58,7 +58,7 @@ class SampledBlocks {
   static bool resize(void* block, std::size_t bytes) {
     const std::size_t now = usable(block);
     if (bytes > now || bytes < now / 2) return false;
-    const os::SampleEvents* events = os::sample_listener();
+    const tracing::SampleEvents* events = tracing::sample_listener();
     if (events != nullptr && events->returned(block)) tell(block, bytes, now, prefix_of(block) >> 2 & 63);
     return true;
   }
@@ -73,13 +73,14 @@ class SampledBlocks {
   static std::uint64_t prefix_of(const void* block) { return static_cast<const std::uint64_t*>(block)[-2]; }
 
   static void tell(void* block, std::size_t bytes, std::size_t counted, std::uint32_t log2_interval) {
-    if (const os::SampleEvents* events = os::sample_listener()) events->sampled(block, bytes, counted, log2_interval);
+    if (const tracing::SampleEvents* events = tracing::sample_listener())
+      events->sampled(block, bytes, counted, log2_interval);
   }
 
   static inline constinit Tree tree_;
 };
 
-// Sampling: of the front end (frontend/sampling.hpp).
+// Sampling: the composition's choice (frontend/sampling.hpp).
 template <class Sampling, class Owner, class Tree>
 using SamplesOf = std::conditional_t<Sampling::kSampled, SampledBlocks<Owner, Tree>, NoSampledBlocks>;
 

@@ -17,11 +17,23 @@
 
 namespace heapyard {
 
+// In heaps that have nothing of the kind: their blocks are packed so already.
+struct NoTightBlocks {
+  static constexpr bool kPacks = false;
+  static constexpr bool owns(const void*) { return false; }
+  static constexpr void free(void*) {}
+  static constexpr std::size_t usable(const void*) { return 0; }
+  static constexpr bool resize(const void*, std::size_t) { return false; }
+  static constexpr std::size_t free_bytes() { return 0; }
+};
+
 // Steps: sizes of the small ones. Records: holds page records, in kHeaps heaps. Ranges: the words before its ranges are
 // {size, 0}.
-template <class Steps, SpanHeap Records, RangeSource Ranges>
+template <SizeClasses Steps, SpanHeap Records, RangeSource Ranges>
 class TightBlocks {
  public:
+  static constexpr bool kPacks = true;
+
   constexpr explicit TightBlocks(Ranges& ranges) : ranges_(ranges), records_(ranges) {}
 
   // `alignment`: a power of two.

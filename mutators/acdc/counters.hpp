@@ -3,12 +3,12 @@
 // meanwhile.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "../kit/arena.hpp"
 #include "../kit/cycle_clock.hpp"
 #include "../kit/latency_histogram.hpp"
+#include "../kit/shared_sum.hpp"
 
 namespace heapyard::acdc {
 
@@ -27,23 +27,11 @@ struct Timed {
   }
 };
 
-// A counter that others may read while its thread adds to it: plain moves on the machine.
-class Shared64 {
- public:
-  void add(std::uint64_t value) {
-    value_.store(value_.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
-  }
-  std::uint64_t read() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_;
-};
-
 inline constexpr std::size_t kSizeExponents = 48;
 
 struct alignas(2 * kit::kCacheLine) Counters {
-  Shared64 bytes_allocated, bytes_freed;
-  Shared64 clock;
+  kit::SharedSum bytes_allocated, bytes_freed;
+  kit::SharedSum clock;
   std::uint64_t objects_allocated, objects_freed;
   std::uint64_t calls_allocated, calls_freed;  // of malloc and free: fewer than objects with compact placement
   std::uint64_t classes, classes_shared, classes_permanent;

@@ -27,8 +27,7 @@ void mutate_false_sharing(Run& run, std::size_t thread) {
   const std::size_t n = run.threads();
   Counters& counters = run.counters[thread];
   // The same stream in every thread: all agree on who allocates and on the sizes without talking to each other.
-  kit::Random common(kit::mix(static_cast<std::uint64_t>(o.seed)) ^ static_cast<std::uint64_t>(o.repetition),
-                     ~std::uint64_t{0});
+  Random common(mix(static_cast<std::uint64_t>(o.seed)) ^ static_cast<std::uint64_t>(o.repetition), ~std::uint64_t{0});
   const auto liveness = static_cast<std::uint64_t>(o.min_liveness);
   const auto lifetime = liveness + static_cast<std::uint64_t>(o.delay);
   const auto duration = static_cast<std::uint64_t>(o.duration);
@@ -43,7 +42,7 @@ void mutate_false_sharing(Run& run, std::size_t thread) {
     const auto slot = [&](std::uint64_t born) { return run.objects + born % lifetime * n; };
     if (tick < duration) {
       sizes[tick % lifetime] = size;
-      counters.checksum = kit::fold(kit::fold(counters.checksum, producer), size);
+      counters.checksum = fold(fold(counters.checksum, producer), size);
       if (thread == producer) {
         void** const objects = slot(tick);
         const kit::Cycles begin = kit::now();

@@ -11,7 +11,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "../kit/random.hpp"
+#include "base/random.hpp"
 #include "options.hpp"
 
 namespace heapyard::acdc {
@@ -41,12 +41,12 @@ constexpr std::uint64_t count_law(unsigned top, unsigned c, std::uint64_t max_li
 constexpr unsigned top_exponent(std::uint64_t max_size) { return static_cast<unsigned>(std::bit_width(max_size)); }
 
 // A share in percent: exact, or the published code's draw from 101 values.
-inline bool percent(kit::Random& random, std::int64_t share, bool compat) {
+inline bool percent(Random& random, std::int64_t share, bool compat) {
   return compat ? static_cast<std::int64_t>(random.below(101)) < share
                 : random.percent(static_cast<std::uint64_t>(share));
 }
 
-inline Draw draw_paper(const Options& o, kit::Random& random) {
+inline Draw draw_paper(const Options& o, Random& random) {
   Draw draw{};
   draw.liveness = static_cast<std::uint32_t>(random.between(o.min_liveness, o.max_liveness));
   const unsigned low = exponent(o.min_size), high = exponent(o.max_size);

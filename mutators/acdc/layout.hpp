@@ -15,8 +15,7 @@
 #include <cstdlib>
 
 #include "../kit/arena.hpp"
-#include "../kit/cycle_clock.hpp"
-#include "../kit/latency_histogram.hpp"
+#include "../kit/sampled_timing.hpp"
 #include "options.hpp"
 #include "size_class.hpp"
 
@@ -39,37 +38,12 @@ inline void* allocate_object(Placement placement, std::uint64_t size) {
   return std::aligned_alloc(kit::kCacheLine, kit::round_up(size, kit::kCacheLine));
 }
 
-// Times every n-th operation on its own. `Sampler<false>` compiles to nothing.
-template <bool kOn>
-struct Sampler {
-  static constexpr bool kSamples = kOn;
+// Operations that nobody times; the others are under a kit::SampledTiming.
+struct Untimed {
   template <class Operation>
   auto around(Operation operation) {
     return operation();
   }
-};
-template <>
-struct Sampler<true> {
-  static constexpr bool kSamples = true;
-  kit::LatencyHistogram* histogram;
-  std::uint64_t period;
-  kit::Cycles read_cost;
-  std::uint64_t left = 1;
-  template <class Operation>
-  auto around(Operation operation) {
-    if (--left != 0) return operation();
-    left = period;
-    const kit::Cycles start = kit::now();
-    if constexpr (std::is_void_v<decltype(operation())>) {
-      operation();
-      add(kit::now() - start);
-    } else {
-      auto result = operation();
-      add(kit::now() - start);
-      return result;
-    }
-  }
-  void add(kit::Cycles cycles) { histogram->add(cycles > read_cost ? cycles - read_cost : 0); }
 };
 
 // Allocates objects; `made` counts them, so that a failure says how far it came. Returns false when the heap has none.

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "../kit/fatal.hpp"
+#include "base/fatal.hpp"
 
 namespace heapyard::acdc {
 namespace {
@@ -23,7 +23,7 @@ struct Reader {
 
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    kit::fatal(kit::kExitUsage, std::string_view(path), ":", line, ": ", parts...);
+    fatal(kExitUsage, std::string_view(path), ":", line, ": ", parts...);
   }
 
   static std::string_view word(std::string_view& rest) {
@@ -81,9 +81,9 @@ Model read_model(const char* path, kit::Arena& arena) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   struct stat status{};
   if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
-    kit::fatal(kit::kExitUsage, "cannot read the model ", std::string_view(path));
+    fatal(kExitUsage, "cannot read the model ", std::string_view(path));
   const auto size = static_cast<std::size_t>(status.st_size);
-  if (size > kMostFile) kit::fatal(kit::kExitUsage, "the model ", std::string_view(path), " is larger than 64 MiB");
+  if (size > kMostFile) fatal(kExitUsage, "the model ", std::string_view(path), " is larger than 64 MiB");
   // At most one array entry per line of each kind, and no line that counts is shorter than 6 characters.
   arena.reserve(size + (size / 6 + 2) * (sizeof(Group) + sizeof(Bucket) + 2 * sizeof(std::uint32_t)) + 8 * kit::kPage);
   auto* text = static_cast<char*>(arena.take_bytes(size + 1));
@@ -186,7 +186,7 @@ double Model::mean_size() const {
   return bytes / weight;
 }
 
-Draw draw_empirical(const Group& group, const Options& o, kit::Random& random) {
+Draw draw_empirical(const Group& group, const Options& o, Random& random) {
   std::uint32_t i = static_cast<std::uint32_t>(random.below(group.count));
   if (random.unit() >= group.buckets[i].keep) i = group.buckets[i].alias;
   const Bucket& b = group.buckets[i];

@@ -48,6 +48,6 @@ struct Model {
 // Reads the file into `arena`, which it reserves; one sentence with file and line, and exit 2, when it is not a model.
 Model read_model(const char* path, kit::Arena& arena);
 
-Draw draw_empirical(const Group& group, const Options& options, kit::Random& random);
+Draw draw_empirical(const Group& group, const Options& options, Random& random);
 
 }  // namespace heapyard::acdc

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "../kit/fatal.hpp"
+#include "base/fatal.hpp"
 #include "heap_class.hpp"
 #include "layout.hpp"
 #include "run.hpp"
@@ -20,7 +20,7 @@ constexpr bool kChecked = true;  // the test build asserts the drift bound at ev
 constexpr bool kChecked = false;
 #endif
 
-template <bool kSampled>
+template <class Timing>  // kit::SampledTiming or Untimed
 class Mutator {
  public:
   Mutator(Run& run, std::size_t thread)
@@ -30,7 +30,7 @@ class Mutator {
         counters_(run.counters[thread]),
         descriptors_(run.descriptors[thread]),
         group_(o_.model ? &run.model.group_of(static_cast<std::int64_t>(thread), o_.threads) : nullptr),
-        random_(kit::mix(static_cast<std::uint64_t>(o_.seed)) ^ static_cast<std::uint64_t>(o_.repetition), thread),
+        random_(mix(static_cast<std::uint64_t>(o_.seed)) ^ static_cast<std::uint64_t>(o_.repetition), thread),
         access_{static_cast<std::uint64_t>(o_.write_ratio), static_cast<std::uint64_t>(o_.write_iterations), o_.reads,
                 o_.compat} {
     kit::Arena& arena = run.arenas[thread];
@@ -41,9 +41,9 @@ class Mutator {
       receivers_ = arena.take<std::uint16_t>(run.threads());
       for (std::size_t i = 0; i < run.threads(); ++i) receivers_[i] = static_cast<std::uint16_t>(i);
     }
-    if constexpr (kSampled) {
-      malloc_sampler_ = {counters_.malloc_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
-      free_sampler_ = {counters_.free_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
+    if constexpr (!std::is_same_v<Timing, Untimed>) {
+      malloc_timing_ = {counters_.malloc_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
+      free_timing_ = {counters_.free_latency, static_cast<std::uint64_t>(o_.latency), run.read_cost};
     }
   }
 
@@ -77,8 +77,8 @@ class Mutator {
   Draw draw() {
     const Draw d = group_ ? draw_empirical(*group_, o_, random_) : draw_paper(o_, random_);
     const std::uint64_t kind = static_cast<std::uint64_t>(d.shape) | d.shared << 1 | d.permanent << 2;
-    counters_.checksum = kit::fold(kit::fold(counters_.checksum, d.size),
-                                   static_cast<std::uint64_t>(d.liveness) << 40 | d.count << 3 | kind);
+    counters_.checksum =
+        fold(fold(counters_.checksum, d.size), static_cast<std::uint64_t>(d.liveness) << 40 | d.count << 3 | kind);
     return d;
   }
 
@@ -95,7 +95,7 @@ class Mutator {
 
     std::uint32_t made = 0;
     const kit::Cycles start = kit::now();
-    const bool complete = allocate_class(c, o_.placement, malloc_sampler_, made);
+    const bool complete = allocate_class(c, o_.placement, malloc_timing_, made);
     counters_.allocation.add(start, kit::now());
     counters_.objects_allocated += made;
     if (!complete)
@@ -196,8 +196,7 @@ class Mutator {
     for (std::size_t i = 0; i < run_.threads(); ++i) {
       const std::uint64_t other = run_.counters[i].clock.read();
       if (clock_ > other + bound)
-        kit::fatal(kit::kExitMachine, "clock of thread ", thread_, " drifted ", clock_ - other,
-                   " ticks ahead of thread ", i);
+        fatal(kExitMachine, "clock of thread ", thread_, " drifted ", clock_ - other, " ticks ahead of thread ", i);
     }
   }
 
@@ -207,7 +206,7 @@ class Mutator {
       SizeClass& c = *link->of;
       if (!c.shared || run_.layout.sharers(c).leave(thread_)) {
         const kit::Cycles start = kit::now();
-        free_class(c, o_.placement, free_sampler_, o_.compat);
+        free_class(c, o_.placement, free_timing_, o_.compat);
         counters_.deallocation.add(start, kit::now());
         freed(c);
       }
@@ -216,7 +215,7 @@ class Mutator {
   }
 
   void drain(LifetimeClass& lifetime_class) {
-    Sampler<false> none;
+    Untimed none;
     for (Link* link = lifetime_class.take_all(); link;) {
       Link* const next = link->next;
       SizeClass& c = *link->of;
@@ -246,19 +245,20 @@ class Mutator {
   Counters& counters_;
   Descriptors& descriptors_;
   const Group* const group_;
-  kit::Random random_;
+  Random random_;
   Access access_;
   HeapClass heap_;
   LifetimeClass* outbox_ = nullptr;
   std::uint16_t* receivers_ = nullptr;
-  Sampler<kSampled> malloc_sampler_{}, free_sampler_{};
+  [[no_unique_address]] Timing malloc_timing_{};
+  [[no_unique_address]] Timing free_timing_{};
   std::uint64_t clock_ = 0;
   std::uint64_t bytes_this_tick_ = 0;
 };
 
-template <bool kSampled>
+template <class Timing>
 void mutate_one(Run& run, std::size_t thread) {
-  Mutator<kSampled> mutator(run, thread);
+  Mutator<Timing> mutator(run, thread);
   run.start_together(thread);
   mutator.run();
   run.end_together(thread);
@@ -269,9 +269,9 @@ void mutate_one(Run& run, std::size_t thread) {
 
 void mutate(Run& run, std::size_t thread) {
   if (run.options.latency)
-    mutate_one<true>(run, thread);
+    mutate_one<kit::SampledTiming>(run, thread);
   else
-    mutate_one<false>(run, thread);
+    mutate_one<Untimed>(run, thread);
 }
 
 }  // namespace heapyard::acdc

@@ -5,18 +5,11 @@
 #include <cstring>
 #include <string_view>
 
-#include "../kit/fatal.hpp"
-#include "../kit/options.hpp"
+#include "base/fatal.hpp"
+#include "base/options.hpp"
 
 namespace heapyard::acdc {
 namespace {
-
-using kit::check_range;
-using kit::Flag;
-using kit::Ignored;
-using kit::Option;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMostTicks = 100'000'000;
@@ -44,8 +37,6 @@ bool asks_for_code_defaults(int argc, char** argv) {
 }
 
 void check(Options& o, const Exponents& e) {
-  using kit::fatal;
-  using kit::kExitUsage;
   if (e.min >= 0) o.min_size = std::int64_t{1} << e.min;
   if (e.max >= 0) {
     // S is exclusive in the published code: the largest object has 2^S - 1 bytes; s = S means exactly 2^s.
@@ -145,22 +136,22 @@ Options parse(int argc, char** argv) {
       {'C', "class-buffer", "N", Ignored{true}, ""},
       {'W', "warm-up-metadata", "", Ignored{false}, ""},
   };
-  const kit::Usage usage{"acdc",
-                         "Emulates the allocation, sharing, access and deallocation behaviour of a program, and "
-                         "measures how the malloc it runs on "
-                         "copes. After ACDC (Aigner and Kirsch, ISMM 2013); all work is fixed by the seed.",
-                         "  acdc                              one thread, the paper's defaults\n"
-                         "  acdc -a -s 4 -S 9 -d 30 -l 1 -L 5 -t 1000000 -O -T 100 -R 100 -A -n 4\n"
-                         "                                    producers and consumers, as published\n"
-                         "  acdc --false-sharing --min-size 10B --max-size 10B --quantum 1000000 -n 4\n"
-                         "  LD_PRELOAD=libjemalloc.so.2 acdc --delay 5 --no-access --json result.json\n"};
-  const int rest = kit::parse_options(
+  const Usage usage{"acdc",
+                    "Emulates the allocation, sharing, access and deallocation behaviour of a program, and "
+                    "measures how the malloc it runs on "
+                    "copes. After ACDC (Aigner and Kirsch, ISMM 2013); all work is fixed by the seed.",
+                    "  acdc                              one thread, the paper's defaults\n"
+                    "  acdc -a -s 4 -S 9 -d 30 -l 1 -L 5 -t 1000000 -O -T 100 -R 100 -A -n 4\n"
+                    "                                    producers and consumers, as published\n"
+                    "  acdc --false-sharing --min-size 10B --max-size 10B --quantum 1000000 -n 4\n"
+                    "  LD_PRELOAD=libjemalloc.so.2 acdc --delay 5 --no-access --json result.json\n"};
+  const int rest = parse_options(
       argc, argv, table, usage,
       [](const Option& option, void* context) {
         if (option.letter == 'v') ++static_cast<Options*>(context)->verbosity;
       },
       &o);
-  if (rest < argc) kit::fatal(kit::kExitUsage, "there is no argument '", std::string_view(argv[rest]), "'; see --help");
+  if (rest < argc) fatal(kExitUsage, "there is no argument '", std::string_view(argv[rest]), "'; see --help");
 
   o.mode = false_sharing ? Mode::kFalseSharing : Mode::kAcdc;
   const std::string_view how = placement, name = o.allocator_name;

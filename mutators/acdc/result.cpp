@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <charconv>
 #include <cmath>
-#include <cstring>
 #include <string_view>
 
-#include "../kit/fatal.hpp"
-#include "../kit/json.hpp"
-#include "../kit/text.hpp"
+#include "../kit/result.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
 
 namespace heapyard::acdc {
 namespace {
-
-using kit::Text;
 
 constexpr const char* kVersion = "1.0";
 
@@ -48,7 +42,7 @@ struct Totals {
       calls_freed += c.calls_freed;
       accessed += c.objects_accessed;
       written += c.objects_written;
-      checksum ^= kit::fold(i, c.checksum);
+      checksum ^= fold(i, c.checksum);
       if (c.malloc_latency) malloc_latency.merge(*c.malloc_latency);
       if (c.free_latency) free_latency.merge(*c.free_latency);
     }
@@ -63,122 +57,103 @@ struct Totals {
 
 double mean(double sum, std::uint64_t count) { return count ? sum / static_cast<double>(count) : std::nan(""); }
 
-struct Metric {
-  const char* name;
-  const char* unit;
-  const char* direction;
-  double value;
-};
+void add_parameters(const Options& o, kit::Result& result) {
+  constexpr const char* kPlacements[] = {"heap", "compact", "align"};
+  result.parameter("mode", o.mode == Mode::kAcdc ? "acdc" : "false-sharing");
+  result.parameter("threads", o.threads);
+  result.parameter("objects", o.objects);
+  result.parameter("min_size", o.min_size);
+  result.parameter("max_size", o.max_size);
+  result.parameter("min_liveness", o.min_liveness);
+  result.parameter("max_liveness", o.max_liveness);
+  result.parameter("delay", o.delay);
+  result.parameter("quantum", o.quantum);
+  result.parameter("duration", o.duration);
+  result.parameter("drift", o.drift);
+  result.parameter("list_ratio", o.list_ratio);
+  result.parameter("access", o.access);
+  result.parameter("write_ratio", o.write_ratio);
+  result.parameter("write_iterations", o.write_iterations);
+  result.parameter("shared", o.shared);
+  result.parameter("shared_ratio", o.shared_ratio);
+  result.parameter("receivers", o.receiver_ratio);
+  result.parameter("permanent", o.permanent_ratio);
+  result.parameter("seed", o.seed);
+  result.parameter("repetition", o.repetition);
+  result.parameter("placement", kPlacements[static_cast<int>(o.placement)]);
+  result.parameter("access_time", o.access_time == AccessTime::kTick ? "tick" : "class");
+  result.parameter("reads", o.reads == Reads::kLinks ? "links" : "payload");
+  result.parameter("compat", o.compat);
+  result.parameter("latency", o.latency);
+  result.parameter("model", o.model ? o.model : "");
+}
 
-struct Quantile {
-  const char* name;
-  double share;
-};
-constexpr Quantile kQuantiles[] = {{"p50", 0.5},     {"p90", 0.9},       {"p99", 0.99},
-                                   {"p99.9", 0.999}, {"p99.99", 0.9999}, {"max", 1.0}};
-
-// Calls take(metric) for every response of the run; one list serves the table and the JSON.
-template <class Take>
-void each_metric(const Run& run, const Totals& t, Take take) {
+void add_metrics(const Run& run, const Totals& t, kit::Result& result) {
   const auto threads = static_cast<double>(run.threads());
   const MemorySamples& m = run.memory;
-  take(Metric{"allocation_time", "ms", "lower", t.allocation_ms});
-  take(Metric{"allocation_time_per_thread", "ms", "lower", t.allocation_ms / threads});
-  take(Metric{"deallocation_time", "ms", "lower", t.deallocation_ms});
-  take(Metric{"deallocation_time_per_thread", "ms", "lower", t.deallocation_ms / threads});
+  const auto lower = [&](const char* name, const char* unit, double value) {
+    result.metric(name, unit, kit::Better::kLower, value);
+  };
+  lower("allocation_time", "ms", t.allocation_ms);
+  lower("allocation_time_per_thread", "ms", t.allocation_ms / threads);
+  lower("deallocation_time", "ms", t.deallocation_ms);
+  lower("deallocation_time_per_thread", "ms", t.deallocation_ms / threads);
   if (run.options.access) {
-    take(Metric{"access_time", "ms", "lower", t.access_ms});
-    take(Metric{"access_time_per_thread", "ms", "lower", t.access_ms / threads});
+    lower("access_time", "ms", t.access_ms);
+    lower("access_time_per_thread", "ms", t.access_ms / threads);
   }
-  take(Metric{"wall_time", "ms", "lower", t.wall_ms});
-  take(Metric{"throughput", "objects/s", "higher", static_cast<double>(t.objects) / (t.wall_ms * 1e-3)});
+  lower("wall_time", "ms", t.wall_ms);
+  result.metric("throughput", "objects/s", kit::Better::kHigher, static_cast<double>(t.objects) / (t.wall_ms * 1e-3));
   if (m.counted) {
-    take(Metric{"rss_average", "B", "lower", mean(m.rss_sum, m.counted)});
-    take(Metric{"rss_average_per_thread", "B", "lower", mean(m.rss_sum, m.counted) / threads});
-    take(Metric{"live_average", "B", "lower", mean(m.live_sum, m.counted)});
-    take(Metric{"fragmentation", "1", "lower", mean(m.fragmentation_sum, m.counted)});
+    lower("rss_average", "B", mean(m.rss_sum, m.counted));
+    lower("rss_average_per_thread", "B", mean(m.rss_sum, m.counted) / threads);
+    lower("live_average", "B", mean(m.live_sum, m.counted));
+    lower("fragmentation", "1", mean(m.fragmentation_sum, m.counted));
   }
-  take(Metric{"rss_peak", "B", "lower", static_cast<double>(m.rss_peak)});
-  take(Metric{"minor_faults", "1", "lower", static_cast<double>(run.faults.minor)});
-  take(Metric{"major_faults", "1", "lower", static_cast<double>(run.faults.major)});
+  lower("rss_peak", "B", static_cast<double>(m.rss_peak));
+  lower("minor_faults", "1", static_cast<double>(run.faults.minor));
+  lower("major_faults", "1", static_cast<double>(run.faults.major));
   if (run.options.latency) {
-    const double ns = 1e9 / run.cycles_per_second;
-    static const char* const kMalloc[] = {"malloc_p50",   "malloc_p90",    "malloc_p99",
-                                          "malloc_p99.9", "malloc_p99.99", "malloc_max"};
-    static const char* const kFree[] = {"free_p50", "free_p90", "free_p99", "free_p99.9", "free_p99.99", "free_max"};
-    for (std::size_t i = 0; i < std::size(kQuantiles); ++i) {
-      take(Metric{kMalloc[i], "ns", "lower", static_cast<double>(t.malloc_latency.quantile(kQuantiles[i].share)) * ns});
-      take(Metric{kFree[i], "ns", "lower", static_cast<double>(t.free_latency.quantile(kQuantiles[i].share)) * ns});
-    }
+    result.latencies(kit::Call::kMalloc, t.malloc_latency, 1e9 / run.cycles_per_second);
+    result.latencies(kit::Call::kFree, t.free_latency, 1e9 / run.cycles_per_second);
   }
 }
 
-void parameters(const Run& run, kit::Json& json) {
-  const Options& o = run.options;
-  constexpr const char* kPlacements[] = {"heap", "compact", "align"};
-  json.field("mode", o.mode == Mode::kAcdc ? "acdc" : "false-sharing")
-      .field("threads", o.threads)
-      .field("objects", o.objects);
-  json.field("min_size", o.min_size)
-      .field("max_size", o.max_size)
-      .field("min_liveness", o.min_liveness)
-      .field("max_liveness", o.max_liveness);
-  json.field("delay", o.delay).field("quantum", o.quantum).field("duration", o.duration).field("drift", o.drift);
-  json.field("list_ratio", o.list_ratio).field("access", o.access).field("write_ratio", o.write_ratio);
-  json.field("write_iterations", o.write_iterations).field("shared", o.shared).field("shared_ratio", o.shared_ratio);
-  json.field("receivers", o.receiver_ratio)
-      .field("permanent", o.permanent_ratio)
-      .field("seed", o.seed)
-      .field("repetition", o.repetition);
-  json.field("placement", kPlacements[static_cast<int>(o.placement)])
-      .field("access_time", o.access_time == AccessTime::kTick ? "tick" : "class");
-  json.field("reads", o.reads == Reads::kLinks ? "links" : "payload")
-      .field("compat", o.compat)
-      .field("latency", o.latency);
-  json.field("model", o.model ? std::string_view(o.model) : std::string_view());
+void add_counts(const Run& run, const Totals& t, kit::Result& result) {
+  result.count("objects", t.objects);
+  result.count("objects_drained", t.drained);
+  result.count("bytes", t.bytes);
+  result.count("classes", t.classes);
+  result.count("classes_shared", t.shared);
+  result.count("classes_permanent", t.permanent);
+  result.count("malloc_calls", t.calls_allocated);
+  result.count("free_calls", t.calls_freed);
+  result.count("objects_accessed", t.accessed);
+  result.count("objects_written", t.written);
+  result.count("memory_samples", run.memory.counted);
+  result.count("timed_sections", t.sections);
 }
 
-void write_json(const Run& run, const Totals& t, Text& text) {
-  kit::Json json(text);
-  json.open('{').field("mutator", "acdc").field("version", kVersion);
-  json.key("parameters").open('{');
-  parameters(run, json);
-  json.close('}').key("metrics").open('[');
-  each_metric(run, t, [&](const Metric& m) {
-    json.open('{')
-        .field("name", m.name)
-        .field("unit", m.unit)
-        .field("direction", m.direction)
-        .field("value", m.value)
-        .close('}');
-  });
-  json.close(']');
-  // As text: 64 bits do not survive readers that keep numbers as doubles.
-  char checksum[24];
-  const auto end = std::to_chars(checksum, checksum + sizeof checksum, t.checksum, 16);
-  json.field("checksum", std::string_view(checksum, static_cast<std::size_t>(end.ptr - checksum)));
-  json.key("counts").open('{').field("objects", t.objects).field("objects_drained", t.drained).field("bytes", t.bytes);
-  json.field("classes", t.classes).field("classes_shared", t.shared).field("classes_permanent", t.permanent);
-  json.field("malloc_calls", t.calls_allocated)
-      .field("free_calls", t.calls_freed)
-      .field("objects_accessed", t.accessed);
-  json.field("objects_written", t.written).field("memory_samples", run.memory.counted);
-  json.field("timed_sections", t.sections).close('}');
-  json.field("bookkeeping_bytes", run.bookkeeping_bytes()).field("base_rss_bytes", run.memory.base_rss);
+// Objects of all threads by exponent of their size, or by liveness.
+std::uint64_t of_exponent(const Run& run, std::size_t exponent) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < run.threads(); ++i) count += run.counters[i].by_size_exponent[exponent];
+  return count;
+}
+std::uint64_t of_liveness(const Run& run, std::uint64_t liveness) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < run.threads(); ++i) count += run.counters[i].by_liveness[liveness];
+  return count;
+}
+
+// What only ACDC has: histograms, times of each thread by what it did, memory by ticks.
+void write_more(Json& json, const void* context) {
+  const Run& run = *static_cast<const Run*>(context);
   json.field("cycles_per_second", run.cycles_per_second);
-  json.field("counter_read_ns", static_cast<double>(run.read_cost) * 1e9 / run.cycles_per_second);
   json.key("histograms").open('{').key("objects_by_size_exponent").open('[');
-  for (std::size_t e = 0; e < kSizeExponents; ++e) {
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < run.threads(); ++i) count += run.counters[i].by_size_exponent[e];
-    json.value(count);
-  }
+  for (std::size_t e = 0; e < kSizeExponents; ++e) json.value(of_exponent(run, e));
   json.close(']').key("objects_by_liveness").open('[');
-  for (std::uint64_t q = 0; q <= run.longest_liveness(); ++q) {
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < run.threads(); ++i) count += run.counters[i].by_liveness[q];
-    json.value(count);
-  }
+  for (std::uint64_t q = 0; q <= run.longest_liveness(); ++q) json.value(of_liveness(run, q));
   json.close(']').close('}');
   json.key("per_thread").open('[');
   const double ms = 1e3 / run.cycles_per_second;
@@ -193,7 +168,7 @@ void write_json(const Run& run, const Totals& t, Text& text) {
   json.close(']').key("series").open('{');
   const auto series = [&](const char* name, auto pick) {
     json.key(name).open('[');
-    for (std::uint64_t i = 0; i < run.memory.stored; ++i) json.value(pick(run.memory.series[i]));
+    for (std::size_t i = 0; i < run.memory.kept.stored(); ++i) json.value(pick(run.memory.series[i]));
     json.close(']');
   };
   series("clock", [](const Sample& s) { return s.clock; });
@@ -204,35 +179,7 @@ void write_json(const Run& run, const Totals& t, Text& text) {
     const double heap = s.rss > run.memory.base_rss ? static_cast<double>(s.rss - run.memory.base_rss) : 0;
     return s.live ? heap / static_cast<double>(s.live) : std::nan("");
   });
-  json.close('}').close('}');
-  text << '\n';
-}
-
-void write_table(const Run& run, const Totals& t, Text& text) {
-  const Options& o = run.options;
-  text << "acdc: " << t.objects << " objects, " << t.bytes / (1 << 20) << " MiB in " << t.classes << " classes, "
-       << o.threads << (o.threads == 1 ? " thread, " : " threads, ") << o.duration << " ticks, seed " << o.seed
-       << "\n\n";
-  text << "  response";
-  text.pad_to(34) << "value";
-  text.pad_to(50) << "unit";
-  text.pad_to(62) << "better\n";
-  each_metric(run, t, [&](const Metric& m) {
-    text << "  " << m.name;
-    text.pad_to(34);
-    const bool bytes = std::string_view(m.unit) == "B";
-    text.fixed(bytes ? m.value / (1 << 20) : m.value, bytes || m.value < 1e4 ? 3 : 0);
-    text.pad_to(50) << (bytes ? "MiB" : m.unit);
-    text.pad_to(62) << m.direction << '\n';
-  });
-  if (!run.memory.counted)
-    text << "\nNo memory average: the run has no ticks after the warm-up of twice the longest liveness ("
-         << run.memory.warm_up << " ticks).\n";
-  text << "\nMemory is without the mutator's own bookkeeping (" << run.bookkeeping_bytes() / 1024
-       << " KiB). Sequence checksum ";
-  char checksum[24];
-  const auto end = std::to_chars(checksum, checksum + sizeof checksum, t.checksum, 16);
-  text << std::string_view(checksum, static_cast<std::size_t>(end.ptr - checksum)) << ".\n";
+  json.close('}');
 }
 
 // The published code's lines, field by field, so that existing scripts read them: cycles and kB.
@@ -264,22 +211,18 @@ void write_acdc(const Run& run, const Totals& t, Text& text) {
   option("allocator_name", o.allocator_name);
   option("verbosity", o.verbosity);
   if (o.verbosity > 0) {
-    for (std::uint64_t i = 0; i < run.memory.stored; ++i) {
+    for (std::size_t i = 0; i < run.memory.kept.stored(); ++i) {
       const Sample& s = run.memory.series[i];
       text << "MEMSTATS\t" << o.allocator_name << "\t0\t" << s.clock << '\t' << s.rss / 1024 << '\n';
     }
   }
   text << "Lifetime histogram:\n";
   for (std::uint64_t q = 0; q <= run.longest_liveness(); ++q) {
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < run.threads(); ++i) count += run.counters[i].by_liveness[q];
-    text << "LT_HISTO:\t" << q << '\t' << count << '\n';
+    text << "LT_HISTO:\t" << q << '\t' << of_liveness(run, q) << '\n';
   }
   text << "Size histogram:\n";
   for (unsigned e = 0; e <= top_exponent(static_cast<std::uint64_t>(o.max_size)); ++e) {
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < run.threads(); ++i) count += run.counters[i].by_size_exponent[e];
-    text << "SZ_HISTO:\t" << e << '\t' << count << '\n';
+    text << "SZ_HISTO:\t" << e << '\t' << of_exponent(run, e) << '\n';
   }
   const auto share = [&](kit::Cycles part) {
     text << part << '\t';
@@ -300,29 +243,33 @@ void write_acdc(const Run& run, const Totals& t, Text& text) {
        << '\n';
 }
 
-bool write_file(const char* path, const Text& text) {
-  if (std::string_view(path) == "-") return text.write_to(STDOUT_FILENO);
-  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written = file >= 0 && text.write_to(file) && close(file) == 0;
-  if (!written) kit::complain("cannot write ", std::string_view(path), ": ", std::string_view(strerrordesc_np(errno)));
-  return written;
-}
-
 }  // namespace
 
 bool write_result(const Run& run) {
   static const Totals totals(run);  // two histograms: too large for a stack
-  const std::string_view format = run.options.format;
-  Text text;
-  if (format == "table") write_table(run, totals, text);
-  if (format == "acdc") write_acdc(run, totals, text);
-  bool written = text.write_to(STDOUT_FILENO);
-  if (run.options.json) {
-    Text json;
-    write_json(run, totals, json);
-    written = write_file(run.options.json, json) && written;
+  static kit::Result result("acdc", kVersion);
+  const Options& o = run.options;
+  add_parameters(o, result);
+  add_metrics(run, totals, result);
+  add_counts(run, totals, result);
+  result.checksum(totals.checksum);
+  result.bookkeeping(run.bookkeeping_bytes(), run.memory.base_rss);
+  result.clock(static_cast<double>(run.read_cost) * 1e9 / run.cycles_per_second);
+  result.extra(write_more, &run);
+
+  const std::string_view format = o.format;
+  Text headline, no_average, text;
+  headline << totals.objects << " objects, " << totals.bytes / (1 << 20) << " MiB in " << totals.classes << " classes, "
+           << Counted{o.threads, "thread"} << ", " << o.duration << " ticks, seed " << o.seed;
+  if (!run.memory.counted) {
+    no_average << "No memory average: the run has no ticks after the warm-up of twice the longest liveness ("
+               << run.memory.warm_up << " ticks).\n";
+    result.remark(no_average.view());
   }
-  return written;
+  if (format == "table") result.write_table(text, headline.view());
+  if (format == "acdc") write_acdc(run, totals, text);
+  const bool written = text.write_to(STDOUT_FILENO);
+  return result.write_json_to(o.json) && written;
 }
 
 }  // namespace heapyard::acdc

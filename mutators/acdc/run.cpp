@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "../kit/fatal.hpp"
+#include "base/fatal.hpp"
 #include "law.hpp"
 
 namespace heapyard::acdc {
@@ -56,7 +56,8 @@ std::size_t common_bytes(const Run& run) {
   const std::size_t per_thread = sizeof(Counters) + sizeof(kit::Arena) + sizeof(Descriptors) + sizeof(Mailbox) +
                                  8 * line + kit::round_up(run.longest_liveness() * sizeof(LifetimeClass), line) +
                                  sizeof(void*) * static_cast<std::size_t>(run.options.min_liveness + run.options.delay);
-  return run.threads() * per_thread + MemorySamples::kMostSamples * sizeof(Sample) + 16 * kit::kPage;
+  return run.threads() * per_thread + kit::Threads::bytes(run.threads()) +
+         MemorySamples::kMostSamples * sizeof(Sample) + 16 * kit::kPage;
 }
 
 }  // namespace
@@ -70,14 +71,8 @@ void MemorySamples::add(const Sample& sample) {
     const std::uint64_t heap = sample.rss > base_rss ? sample.rss - base_rss : 0;
     if (sample.live) fragmentation_sum += static_cast<double>(heap) / static_cast<double>(sample.live);
   }
-  if (seen++ % stride) return;
-  if (stored == kMostSamples) {  // full: keep every other one from now on
-    for (std::uint64_t i = 0; i < kMostSamples / 2; ++i) series[i] = series[2 * i];
-    stored = kMostSamples / 2;
-    stride *= 2;
-    if ((seen - 1) % stride) return;
-  }
-  series[stored++] = sample;
+  if (kept.keeps_next([this](std::size_t to, std::size_t from) { series[to] = series[from]; }))
+    series[kept.stored() - 1] = sample;
 }
 
 std::uint64_t Run::bookkeeping_bytes() const {
@@ -119,9 +114,9 @@ void prepare(Run& run) {
   const double reserve = o.mode == Mode::kFalseSharing ? fixed + 8.0 * static_cast<double>(o.min_liveness + o.delay)
                                                        : descriptor * most_per_tick * (longest + permanent) + fixed;
   if (reserve * static_cast<double>(n) > 0x1p46)
-    kit::fatal(kit::kExitUsage,
-               "these options need more bookkeeping than fits an address space; use fewer threads, a smaller quantum "
-               "or larger objects");
+    fatal(kExitUsage,
+          "these options need more bookkeeping than fits an address space; use fewer threads, a smaller quantum "
+          "or larger objects");
   const double expected = o.mode == Mode::kFalseSharing
                               ? 0
                               : descriptor * classes_per_tick *
@@ -129,6 +124,7 @@ void prepare(Run& run) {
                                     kExpectedSlack;
 
   run.common.reserve(common_bytes(run));
+  run.team.prepare(run.common, n);
   run.counters = run.common.take<Counters>(n);
   run.arenas = run.common.take<kit::Arena>(n);
   run.descriptors = run.common.take<Descriptors>(n);
@@ -158,7 +154,7 @@ void Run::start_together(std::size_t thread) {
     const std::uint64_t rss = resident.bytes(), own = bookkeeping_bytes();
     memory.base_rss = rss > own ? rss - own : 0;
     faults = kit::page_faults();
-    wall_ns = kit::monotonic_ns();
+    wall_ns = monotonic_ns();
   }
   wait_for_all();
 }
@@ -166,7 +162,7 @@ void Run::start_together(std::size_t thread) {
 void Run::end_together(std::size_t thread) {
   wait_for_all();
   if (thread == 0) {
-    wall_ns = kit::monotonic_ns() - wall_ns;
+    wall_ns = monotonic_ns() - wall_ns;
     const kit::PageFaults end = kit::page_faults();
     faults = {end.minor - faults.minor, end.major - faults.major};
   }
@@ -178,9 +174,9 @@ void out_of_memory(const Run& run, std::size_t thread, std::uint64_t size) {
     freed += run.counters[i].bytes_freed.read();
     allocated += run.counters[i].bytes_allocated.read();
   }
-  kit::fatal(kit::kExitNoMemory, "malloc of ", size, " bytes failed in thread ", thread, " at tick ",
-             run.counters[thread].clock.read(), " of ", run.options.duration, "; ", allocated,
-             " bytes had been allocated and ", freed, " freed");
+  fatal(kExitNoMemory, "malloc of ", size, " bytes failed in thread ", thread, " at tick ",
+        run.counters[thread].clock.read(), " of ", run.options.duration, "; ", allocated,
+        " bytes had been allocated and ", freed, " freed");
 }
 
 }  // namespace heapyard::acdc

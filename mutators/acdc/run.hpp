@@ -2,13 +2,13 @@
 // State that all threads of one run share, and what the memory sampler saw.
 #pragma once
 
-#include <pthread.h>
-
 #include <cstdint>
 
 #include "../kit/arena.hpp"
 #include "../kit/cycle_clock.hpp"
 #include "../kit/process_memory.hpp"
+#include "../kit/thinning.hpp"
+#include "../kit/threads.hpp"
 #include "counters.hpp"
 #include "model_file.hpp"
 #include "options.hpp"
@@ -27,9 +27,9 @@ struct Sample {
 
 // Averages over all samples after the warm-up of twice the longest liveness; the series keeps at most kMostSamples.
 struct MemorySamples {
-  static constexpr std::uint64_t kMostSamples = 4096;
+  static constexpr std::size_t kMostSamples = 4096;
   Sample* series = nullptr;
-  std::uint64_t stored = 0, stride = 1, seen = 0;
+  kit::Thinning<kMostSamples> kept;
   std::uint64_t counted = 0;
   double rss_sum = 0, live_sum = 0, fragmentation_sum = 0;
   std::uint64_t rss_peak = 0;
@@ -44,7 +44,7 @@ struct Run {
   Model model;
   DescriptorLayout layout;
   Pool pool;
-  pthread_barrier_t barrier;
+  kit::Threads team;
   Counters* counters = nullptr;        // one per thread
   kit::Arena* arenas = nullptr;        // one per thread
   Descriptors* descriptors = nullptr;  // one per thread; others give back to it
@@ -62,7 +62,7 @@ struct Run {
   std::uint64_t longest_liveness() const { return static_cast<std::uint64_t>(options.max_liveness); }
   std::uint64_t bookkeeping_bytes() const;
   void sample_memory(std::uint64_t clock);
-  void wait_for_all() { pthread_barrier_wait(&barrier); }
+  void wait_for_all() { team.wait_for_all(); }
 
   // All threads leave together; thread 0 notes time, faults and memory at both ends of the measured phase.
   void start_together(std::size_t thread);

@@ -3,16 +3,14 @@
 #include <bit>
 #include <string_view>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMostSize = 1 << 30;
 constexpr std::int64_t kLeastAlignment = sizeof(void*);  // what posix_memalign asks for
@@ -22,7 +20,7 @@ constexpr std::string_view kCalls = "posix_memalign|aligned_alloc|mixed";  // in
 aligned::Options parse(int argc, char** argv, kit::Result& result) {
   aligned::Options o;
   const char* call = "mixed";
-  const kit::Option own[] = {
+  const Option own[] = {
       {'c', "call", "CALL", Word{&call, kCalls}, "function that is asked; mixed: either"},
       {0, "slots", "N", Whole{&o.slots, 1, 100'000'000}, "objects that a thread holds"},
       {0, "steps", "N", Whole{&o.steps, 1, std::int64_t{1} << 40}, "objects that a thread replaces"},
@@ -36,18 +34,18 @@ aligned::Options parse(int argc, char** argv, kit::Result& result) {
       {0, "plain", "PERCENT", Whole{&o.plain, 0, 100}, "share of the objects that come from malloc"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{"aligned", "Objects of many sizes and alignments that replace each other at random.",
-                         "  aligned --threads 4\n"
-                         "  aligned --call aligned_alloc --min-alignment 64 --max-alignment 64 --plain 0\n"
-                         "  aligned --min-alignment 4K --max-alignment 64K --max-size 64K\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  kit::parse_positionals(argc, argv, rest, {});
-  kit::check_range("size", o.min_size, o.max_size);
+  const Usage usage{"aligned", "Objects of many sizes and alignments that replace each other at random.",
+                    "  aligned --threads 4\n"
+                    "  aligned --call aligned_alloc --min-alignment 64 --max-alignment 64 --plain 0\n"
+                    "  aligned --min-alignment 4K --max-alignment 64K --max-size 64K\n"};
+  const int rest = parse_options(argc, argv, table, usage);
+  parse_positionals(argc, argv, rest, {});
+  check_range("size", o.min_size, o.max_size);
   for (const std::int64_t alignment : {o.min_alignment, o.max_alignment})
     if (!std::has_single_bit(static_cast<std::uint64_t>(alignment)))
-      kit::fatal(kit::kExitUsage, "an alignment must be a power of two, not ", alignment);
-  kit::check_range("alignment", o.min_alignment, o.max_alignment);
-  o.how = kit::chosen<aligned::How>(kCalls, call);
+      fatal(kExitUsage, "an alignment must be a power of two, not ", alignment);
+  check_range("alignment", o.min_alignment, o.max_alignment);
+  o.how = chosen<aligned::How>(kCalls, call);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -65,9 +63,9 @@ int main(int argc, char** argv) {
   session.report(result);
   result.metric("blowup", "1", kit::Better::kLower, session.memory().blowup());
   result.count("misaligned", workload.misaligned());
-  if (workload.misaligned()) kit::complain(workload.misaligned(), " blocks do not lie on the boundary asked for");
-  kit::Text headline;
+  if (workload.misaligned()) complain(workload.misaligned(), " blocks do not lie on the boundary asked for");
+  Text headline;
   headline << o.slots << " objects of " << o.min_size << " to " << o.max_size << " bytes on boundaries of "
-           << o.min_alignment << " to " << o.max_alignment << ", " << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << o.min_alignment << " to " << o.max_alignment << ", " << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

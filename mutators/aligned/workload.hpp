@@ -52,7 +52,7 @@ class Workload {
   template <class Operations>
   void measured(kit::Worker& worker, Operations& heap) {
     Own& own = *worker.table<Own>();
-    kit::Random random = worker.random;
+    Random random = worker.random;
     for (std::int64_t step = 0; step < options_.steps; ++step) {
       const std::uint64_t slot = random.below(slots());
       discard(heap, own.blocks[slot], slot);
@@ -88,7 +88,7 @@ class Workload {
   std::uint64_t slots() const { return static_cast<std::uint64_t>(options_.slots); }
 
   template <class Operations>
-  Block make(Own& own, kit::Random& random, Operations& heap, std::uint64_t slot) {
+  Block make(Own& own, Random& random, Operations& heap, std::uint64_t slot) {
     std::uint64_t size = sizes_.draw(random);
     void* made;
     if (random.percent(static_cast<std::uint64_t>(options_.plain))) {

@@ -2,9 +2,9 @@
 // factorial: options, run, result.
 #include <string_view>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "processors.hpp"
 #include "workload.hpp"
 
@@ -12,9 +12,6 @@ namespace {
 
 using namespace heapyard;
 using kit::Better;
-using kit::Flag;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMostAllocations = 2'000'000'000;
 constexpr std::int64_t kMostSize = 1 << 30;
@@ -27,7 +24,7 @@ factorial::Options parse(int argc, char** argv, kit::Result& result) {
   const char* zero = "each";
   const char* half = "first";
   const char* releaser = "owner";
-  const kit::Option own[] = {
+  const Option own[] = {
       {'a', "allocations", "N", Whole{&o.allocations, 1, kMostAllocations}, "NA: shared out among the threads"},
       {0, "min-size", "BYTES", Whole{&o.min_size, 1, kMostSize, true}, "SA: smallest size"},
       {0, "max-size", "BYTES", Whole{&o.max_size, 1, kMostSize, true}, "SA: largest size"},
@@ -43,23 +40,23 @@ factorial::Options parse(int argc, char** argv, kit::Result& result) {
        "wait after the release and look at memory once more; 0: do not"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "factorial",
       "Allocates many objects of random sizes, fills them with zeros and releases half of them. The program of the "
       "factorial study of Elias et al. (SAC 2014).",
       "  factorial --allocations 1000000 --min-size 256 --max-size 1024 --threads 4\n"
       "  factorial --release random --releaser neighbour --again --settle 100 -n 2\n"
       "  factorial 500000 16 64 4 2 1      NA, SA from and to, NT, NP, seed\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  const kit::Positional positionals[] = {
+  const int rest = parse_options(argc, argv, table, usage);
+  const Positional positionals[] = {
       {"NA", {&o.allocations, 1, kMostAllocations}}, {"MIN", {&o.min_size, 1, kMostSize}},
       {"MAX", {&o.max_size, 1, kMostSize}},          {"NT", {&o.common.threads, 1, kit::kMostThreads}},
       {"NP", {&o.processors, 0, CPU_SETSIZE}},       {"SEED", {&o.common.seed, 0, INT64_MAX}},
   };
-  kit::parse_positionals(argc, argv, rest, positionals);
-  kit::check_range("size", o.min_size, o.max_size);
-  o.zero = kit::chosen<factorial::Zero>(kZero, zero);
-  o.half = kit::chosen<factorial::Half>(kHalf, half);
+  parse_positionals(argc, argv, rest, positionals);
+  check_range("size", o.min_size, o.max_size);
+  o.zero = chosen<factorial::Zero>(kZero, zero);
+  o.half = chosen<factorial::Half>(kHalf, half);
   o.remote = std::string_view(releaser) == "neighbour";
   result.common_parameters(o.common);
   result.parameters(own);
@@ -114,8 +111,8 @@ int main(int argc, char** argv) {
   session.report(result);
   result.count("processors", static_cast<std::uint64_t>(processors.count));
   result.count("cores", static_cast<std::uint64_t>(processors.cores));
-  kit::Text headline;
+  Text headline;
   headline << o.allocations << " objects of " << o.min_size << " to " << o.max_size << " bytes, "
-           << kit::Counted{o.common.threads, "thread"} << " on " << kit::Counted{processors.count, "processor"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << Counted{o.common.threads, "thread"} << " on " << Counted{processors.count, "processor"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

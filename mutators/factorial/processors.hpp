@@ -11,8 +11,8 @@
 
 #include <cstdint>
 
-#include "../kit/fatal.hpp"
-#include "../kit/text.hpp"
+#include "base/fatal.hpp"
+#include "base/text.hpp"
 
 namespace heapyard::factorial {
 
@@ -22,7 +22,7 @@ struct Processors {
 
 // The lowest number of the processors that share a core with this one; itself where the kernel does not say.
 inline int core_of(int processor) {
-  kit::Text path;
+  Text path;
   path << "/sys/devices/system/cpu/cpu" << processor << "/topology/thread_siblings_list" << '\0';
   const int file = open(path.view().data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return processor;
@@ -40,11 +40,10 @@ inline int core_of(int processor) {
 // Exit 2 when there are not so many.
 inline Processors use_processors(std::int64_t wanted) {
   cpu_set_t allowed, chosen, cores;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) kit::fatal(kit::kExitMachine, "cannot ask for processors");
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) fatal(kExitMachine, "cannot ask for processors");
   const std::int64_t most = CPU_COUNT(&allowed);
   if (wanted > most)
-    kit::fatal(kit::kExitUsage, "option --processors (-p) asks for ", wanted, " processors, but the program may use ",
-               most);
+    fatal(kExitUsage, "option --processors (-p) asks for ", wanted, " processors, but the program may use ", most);
   if (wanted == 0) wanted = most;
   CPU_ZERO(&chosen);
   CPU_ZERO(&cores);
@@ -55,7 +54,7 @@ inline Processors use_processors(std::int64_t wanted) {
       CPU_SET(core_of(i), &cores);
     }
   }
-  if (sched_setaffinity(0, sizeof chosen, &chosen) != 0) kit::fatal(kit::kExitMachine, "cannot choose processors");
+  if (sched_setaffinity(0, sizeof chosen, &chosen) != 0) fatal(kExitMachine, "cannot choose processors");
   return {wanted, CPU_COUNT(&cores)};
 }
 

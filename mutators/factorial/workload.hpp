@@ -185,9 +185,9 @@ class Workload {
 
   template <class Body>
   void timed(Own& own, Timed phase, Body body) {
-    own.started_ns[phase] = kit::monotonic_ns();
+    own.started_ns[phase] = monotonic_ns();
     body();
-    own.ended_ns[phase] = kit::monotonic_ns();
+    own.ended_ns[phase] = monotonic_ns();
   }
 
   // The sampling timer interrupts a sleep; only the deadline ends this one.

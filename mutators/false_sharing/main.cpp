@@ -2,16 +2,14 @@
 // false_sharing: options, run, result.
 #include <string_view>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
@@ -20,7 +18,7 @@ false_sharing::Options parse(int argc, char** argv, kit::Result& result) {
   const char* mode = "active";
   const char* placement = "heap";
   std::int64_t concurrency = 0;  // a hint that means nothing here
-  const kit::Option own[] = {
+  const Option own[] = {
       {'m', "mode", "MODE", Word{&mode, "active|passive"},
        "active: each thread allocates for itself; passive: one thread allocates the first object of each"},
       {'i', "iterations", "N", Whole{&o.iterations, 1, kMost}, "objects of each thread, one after the other"},
@@ -31,7 +29,7 @@ false_sharing::Options parse(int argc, char** argv, kit::Result& result) {
        "padded: each object on cache lines of its own, for comparison"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "false_sharing",
       "Threads write to objects of their own; an allocator that puts two of them into one cache line makes it slow. "
       "After cache-thrash and cache-scratch of Hoard (Berger et al., ASPLOS 2000).",
@@ -42,15 +40,15 @@ false_sharing::Options parse(int argc, char** argv, kit::Result& result) {
       "  false_sharing -m active -n 4 1000_8_1000000\n"
       "                                    the scalloc artifact's name of the same\n"
       "  false_sharing --placement padded  the baseline: no line is shared\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  const kit::Positional positionals[] = {
+  const int rest = parse_options(argc, argv, table, usage);
+  const Positional positionals[] = {
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}, true},
       {"ITERATIONS", {&o.iterations, 1, kMost}},
       {"SIZE", {&o.size, 1, 1 << 20}},
       {"REPETITIONS", {&o.repetitions, 1, kMost}},
       {"CONCURRENCY", {&concurrency, 0, kMost}},
   };
-  kit::parse_positionals(argc, argv, rest, positionals);
+  parse_positionals(argc, argv, rest, positionals);
   o.mode = std::string_view(mode) == "passive" ? false_sharing::Mode::kPassive : false_sharing::Mode::kActive;
   o.placement =
       std::string_view(placement) == "padded" ? false_sharing::Placement::kPadded : false_sharing::Placement::kHeap;
@@ -73,8 +71,8 @@ int main(int argc, char** argv) {
   result.metric("line_sharing", "1", kit::Better::kLower, workload.line_sharing());
   session.report(result);
   result.count("stores", workload.stores());
-  kit::Text headline;
+  Text headline;
   headline << (o.mode == false_sharing::Mode::kPassive ? "passive" : "active") << ", " << o.iterations << " objects of "
-           << o.size << " bytes, " << o.repetitions << " repetitions, " << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << o.size << " bytes, " << o.repetitions << " repetitions, " << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

@@ -9,14 +9,13 @@
 // program with one sentence, before anything is measured.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
-#include "fatal.hpp"
+#include "base/fatal.hpp"
+#include "base/mapping.hpp"
 
 namespace heapyard::kit {
 
@@ -36,8 +35,8 @@ class Arena {
   // Reserves `bytes` of address space; nothing is resident yet.
   void reserve(std::size_t bytes) {
     size_ = round_up(bytes, kPage);
-    void* mapping = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED) fatal(1, "cannot map ", size_, " bytes for bookkeeping");
+    void* const mapping = map_sparse(size_);
+    if (mapping == nullptr) fatal(kExitMachine, "cannot map ", size_, " bytes for bookkeeping");
     // A huge page would make more resident than we account for.
     madvise(mapping, size_, MADV_NOHUGEPAGE);
     base_ = static_cast<std::byte*>(mapping);

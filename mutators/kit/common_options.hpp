@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "options.hpp"
+#include "base/options.hpp"
 
 namespace heapyard::kit {
 

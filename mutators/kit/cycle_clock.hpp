@@ -6,21 +6,15 @@
 // users.
 #pragma once
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
+#include "base/clock.hpp"
+
 namespace heapyard::kit {
 
 using Cycles = std::uint64_t;
-
-inline std::uint64_t monotonic_ns() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 inline Cycles now() {
 #if defined(__x86_64__)

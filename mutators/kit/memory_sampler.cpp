@@ -9,8 +9,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/fatal.hpp"
 #include "cycle_clock.hpp"
-#include "fatal.hpp"
 
 namespace heapyard::kit {
 namespace {
@@ -57,7 +57,7 @@ std::uint64_t MemorySampler::heap_and_base() const {
 void MemorySampler::look() {
   const std::uint64_t now_ns = monotonic_ns();
   const std::uint64_t rss = heap_and_base(), live = source_.live ? source_.live(source_.context) : 0;
-  if (looks_ == 0) {
+  if (looks() == 0) {
     first_ns_ = now_ns;
   } else {
     const double elapsed = static_cast<double>(now_ns - last_ns_);
@@ -69,20 +69,16 @@ void MemorySampler::look() {
   last_live_ = live;
   peak_ = std::max(peak_, rss);
   live_peak_ = std::max(live_peak_, live);
-  if (looks_++ % stride_) return;
-  if (stored_ == kMost) {
-    for (std::size_t i = 0; i < kMost / 2; ++i) {
-      times_us_[i] = times_us_[2 * i];
-      rss_[i] = rss_[2 * i];
-      live_[i] = live_[2 * i];
-    }
-    stored_ = kMost / 2;
-    stride_ *= 2;
-    if ((looks_ - 1) % stride_) return;
-  }
-  times_us_[stored_] = (now_ns - first_ns_) / 1000;
-  rss_[stored_] = rss;
-  live_[stored_++] = live;
+  const bool keep = kept_.keeps_next([this](std::size_t to, std::size_t from) {
+    times_us_[to] = times_us_[from];
+    rss_[to] = rss_[from];
+    live_[to] = live_[from];
+  });
+  if (!keep) return;
+  const std::size_t at = kept_.stored() - 1;
+  times_us_[at] = (now_ns - first_ns_) / 1000;
+  rss_[at] = rss;
+  live_[at] = live;
 }
 
 void MemorySampler::on_timer(int) {

@@ -15,6 +15,7 @@
 
 #include "arena.hpp"
 #include "process_memory.hpp"
+#include "thinning.hpp"
 
 namespace heapyard::kit {
 
@@ -47,10 +48,10 @@ class MemorySampler {
     return static_cast<double>(peak_ > base_ ? peak_ - base_ : 0) / static_cast<double>(live_peak_);
   }
   bool tracks_live() const { return source_.live != nullptr; }
-  std::uint64_t looks() const { return looks_; }
-  std::span<const std::uint64_t> times_us() const { return {times_us_, stored_}; }
-  std::span<const std::uint64_t> rss() const { return {rss_, stored_}; }
-  std::span<const std::uint64_t> live() const { return {live_, tracks_live() ? stored_ : 0}; }
+  std::uint64_t looks() const { return kept_.seen(); }
+  std::span<const std::uint64_t> times_us() const { return {times_us_, kept_.stored()}; }
+  std::span<const std::uint64_t> rss() const { return {rss_, kept_.stored()}; }
+  std::span<const std::uint64_t> live() const { return {live_, tracks_live() ? kept_.stored() : 0}; }
 
  private:
   static void on_timer(int);
@@ -63,8 +64,7 @@ class MemorySampler {
   MemorySource source_{};
   ResidentMemory resident_;
   std::uint64_t *times_us_ = nullptr, *rss_ = nullptr, *live_ = nullptr;
-  std::size_t stored_ = 0;
-  std::uint64_t stride_ = 1, looks_ = 0;
+  Thinning<kMost> kept_;
   std::uint64_t first_ns_ = 0, last_ns_ = 0, last_rss_ = 0, last_live_ = 0;
   double rss_integral_ = 0, live_integral_ = 0;  // bytes x ns, by trapezoids
   std::uint64_t base_ = 0, peak_ = 0, live_peak_ = 0, peak_before_ = 0;

@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "random.hpp"
+#include "base/random.hpp"
 
 namespace heapyard::kit {
 

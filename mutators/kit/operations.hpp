@@ -7,13 +7,12 @@
 // schedule. Cost O(1) each. One object per thread. A null from the heap ends the program with exit 4.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
 
-#include "cycle_clock.hpp"
+#include "sampled_timing.hpp"
 #include "worker.hpp"
 
 namespace heapyard::kit {
@@ -31,28 +30,22 @@ struct NoObserver {
   void note(Call, std::uint64_t, std::uint64_t) {}
 };
 
-// Times every n-th call of each kind on its own; the others carry a decrement. (One count for all kinds would, where
-// malloc and free alternate, time only one of them.)
+// Times every n-th call of each kind on its own. (One count for all kinds would, where malloc and free alternate, time
+// only one of them.)
 class LatencyObserver {
  public:
-  explicit LatencyObserver(Worker& worker) : worker_(worker) { std::fill_n(left_, kCalls, 1); }
+  explicit LatencyObserver(Worker& worker) {
+    for (std::size_t call = 0; call < kCalls; ++call)
+      of_[call] = {&worker.latencies->of[call], worker.latency_period, worker.read_cost};
+  }
   template <class Operation>
   auto around(Call call, Operation operation) {
-    std::uint64_t& left = left_[static_cast<std::size_t>(call)];
-    if (--left != 0) return operation();
-    left = worker_.latency_period;
-    const Cycles start = now();
-    const auto result = operation();
-    const Cycles cycles = now() - start;
-    const std::uint64_t cost = worker_.read_cost;
-    worker_.latencies->of[static_cast<std::size_t>(call)].add(cycles > cost ? cycles - cost : 0);
-    return result;
+    return of_[static_cast<std::size_t>(call)].around(operation);
   }
   void note(Call, std::uint64_t, std::uint64_t) {}
 
  private:
-  Worker& worker_;
-  std::uint64_t left_[kCalls];
+  SampledTiming of_[kCalls];
 };
 
 // Remembers every call.

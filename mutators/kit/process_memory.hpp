@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "fatal.hpp"
+#include "base/fatal.hpp"
 
 namespace heapyard::kit {
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 
-#include "fatal.hpp"
-#include "json.hpp"
-#include "text.hpp"
+#include "base/fatal.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
 
 namespace heapyard::kit {
 namespace {
@@ -25,14 +23,6 @@ struct Hexadecimal {
 };
 
 const char* word(Better better) { return better == Better::kHigher ? "higher" : "lower"; }
-
-bool write_file(const char* path, const Text& text) {
-  if (std::string_view(path) == "-") return text.write_to(STDOUT_FILENO);
-  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written = file >= 0 && text.write_to(file) && close(file) == 0;
-  if (!written) complain("cannot write ", std::string_view(path), ": ", std::string_view(strerrordesc_np(errno)));
-  return written;
-}
 
 }  // namespace
 
@@ -85,23 +75,29 @@ void Result::write_json(Text& text) const {
   json.close(']').field("checksum", Hexadecimal(checksum_).view()).key("counts").open('{');
   for (const Count& c : counts_) json.field(c.name, c.value);
   json.close('}').field("bookkeeping_bytes", bookkeeping_).field("base_rss_bytes", base_rss_);
-  json.field("counter_read_ns", counter_read_ns_).key("per_thread").open('[');
-  for (const Worker& w : workers_) {
-    const Tally& tally = w.tally[static_cast<std::size_t>(Phase::kMeasured)];
-    json.open('{').field("allocations", tally.allocations).field("releases", tally.releases);
-    json.field("running_ms", static_cast<double>(w.ended_ns - w.started_ns) * 1e-6).close('}');
+  json.field("counter_read_ns", counter_read_ns_);
+  if (!workers_.empty()) {
+    json.key("per_thread").open('[');
+    for (const Worker& w : workers_) {
+      const Tally& tally = w.tally[static_cast<std::size_t>(Phase::kMeasured)];
+      json.open('{').field("allocations", tally.allocations).field("releases", tally.releases);
+      json.field("running_ms", static_cast<double>(w.ended_ns - w.started_ns) * 1e-6).close('}');
+    }
+    json.close(']').key("series").open('{');
+    for (const Series& s : series_) {
+      json.key(s.name).open('[');
+      for (const std::uint64_t value : s.values) json.value(value);
+      json.close(']');
+    }
+    json.close('}');
   }
-  json.close(']').key("series").open('{');
-  for (const Series& s : series_) {
-    json.key(s.name).open('[');
-    for (const std::uint64_t value : s.values) json.value(value);
-    json.close(']');
-  }
-  json.close('}').close('}');
+  if (extra_ != nullptr) extra_(json, extra_context_);
+  json.close('}');
   text << '\n';
 }
 
-void Result::write_table(Text& text) const {
+void Result::write_table(Text& text, std::string_view headline) const {
+  text << mutator_ << ": " << headline << "\n\n";
   text << "  response";
   text.pad_to(34) << "value";
   text.pad_to(50) << "unit";
@@ -114,23 +110,23 @@ void Result::write_table(Text& text) const {
     text.pad_to(50) << (bytes ? "MiB" : m.unit);
     text.pad_to(64) << word(m.better) << '\n';
   }
+  if (!remark_.empty()) text << '\n' << remark_;
   text << "\nMemory is without the mutator's own bookkeeping (" << bookkeeping_ / 1024 << " KiB). Sequence checksum "
        << Hexadecimal(checksum_).view() << ".\n";
 }
 
+bool Result::write_json_to(const char* path) const {
+  if (path == nullptr) return true;
+  Text json;
+  write_json(json);
+  return write_file(path, json);
+}
+
 bool Result::write(const CommonOptions& options, std::string_view headline) const {
   Text table;
-  if (std::string_view(options.format) == "table") {
-    table << mutator_ << ": " << headline << "\n\n";
-    write_table(table);
-  }
-  bool written = table.write_to(STDOUT_FILENO);
-  if (options.json) {
-    Text json;
-    write_json(json);
-    written = write_file(options.json, json) && written;
-  }
-  return written;
+  if (std::string_view(options.format) == "table") write_table(table, headline);
+  const bool written = table.write_to(STDOUT_FILENO);
+  return write_json_to(options.json) && written;
 }
 
 }  // namespace heapyard::kit

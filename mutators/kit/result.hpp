@@ -2,8 +2,8 @@
 // What a run found: collected as a record, shown as a table for people, written as JSON for the lab.
 //
 // The JSON object has the keys mutator, version, parameters, metrics (name, unit, direction, value), checksum, counts,
-// bookkeeping_bytes, base_rss_bytes, counter_read_ns, per_thread and series. Names and texts are kept by reference and
-// must outlive the record. No heap. O(1) per entry, write O(entries + samples).
+// bookkeeping_bytes, base_rss_bytes, counter_read_ns, per_thread and series; a mutator may add keys of its own. Names
+// and texts are kept by reference and must outlive the record. No heap. O(1) per entry, write O(entries + samples).
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 #include <string_view>
 #include <variant>
 
+#include "base/fatal.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
 #include "common_options.hpp"
-#include "fatal.hpp"
 #include "latency_histogram.hpp"
 #include "worker.hpp"
 
 namespace heapyard::kit {
-
-class Text;
 
 enum class Better : std::uint8_t { kLower, kHigher };
 
@@ -49,8 +49,21 @@ class Result {
   void workers(std::span<const Worker> workers) { workers_ = workers; }
   void series(const char* name, std::span<const std::uint64_t> values) { series_.add({name, values}); }
 
-  // Table to standard output unless the options forbid it, headed by `headline`; JSON where they say. False when a
-  // file or standard output did not take it.
+  // What the table says besides numbers: a sentence with its end of line.
+  void remark(std::string_view sentence) { remark_ = sentence; }
+  // Appends keys to the JSON object: a mutator whose threads are no Workers tells of them itself.
+  using Extra = void (*)(Json& json, const void* context);
+  void extra(Extra write, const void* context) {
+    extra_ = write;
+    extra_context_ = context;
+  }
+
+  // The table as text, headed by `headline`.
+  void write_table(Text& text, std::string_view headline) const;
+  // JSON to the file, or nothing where `path` is null. False when it did not take it.
+  bool write_json_to(const char* path) const;
+  // Table to standard output unless the options forbid it; JSON where they say. False when a file or standard output
+  // did not take it.
   bool write(const CommonOptions& options, std::string_view headline) const;
 
  private:
@@ -90,7 +103,6 @@ class Result {
   };
 
   void write_json(Text& text) const;
-  void write_table(Text& text) const;
 
   const char* mutator_;
   const char* version_;
@@ -101,6 +113,9 @@ class Result {
   std::uint64_t checksum_ = 0, bookkeeping_ = 0, base_rss_ = 0;
   double counter_read_ns_ = 0;
   std::span<const Worker> workers_;
+  std::string_view remark_;
+  Extra extra_ = nullptr;
+  const void* extra_context_ = nullptr;
 };
 
 }  // namespace heapyard::kit

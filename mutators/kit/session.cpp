@@ -2,7 +2,6 @@
 #include "session.hpp"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,20 +9,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fatal.hpp"
+#include "base/fatal.hpp"
+#include "base/text.hpp"
 #include "result.hpp"
-#include "text.hpp"
 
 namespace heapyard::kit {
 namespace {
-
-constexpr std::size_t kStack = 1 << 20;  // what the deepest malloc needs is the larger part
-
-std::uint64_t process_cpu_ns() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 std::uint64_t bookkeeping_of(const void* session) { return static_cast<const Session*>(session)->bookkeeping_bytes(); }
 
@@ -64,11 +55,9 @@ void out_of_memory(const Worker& worker, const Tally& reached, Call call, std::u
 Session::Session(const CommonOptions& options, std::size_t bytes_per_worker, bool tracks_live) : options_(options) {
   const std::size_t n = threads();
   read_cost_ = read_cost();
-  const std::size_t per_thread = sizeof(Worker) + sizeof(Start) + sizeof(pthread_t) + 4 * kCacheLine;
-  common_.reserve(n * per_thread + MemorySampler::kBytes + 4 * kPage);
+  common_.reserve(n * (sizeof(Worker) + 4 * kCacheLine) + Threads::bytes(n) + MemorySampler::kBytes + 4 * kPage);
   workers_ = static_cast<Worker*>(common_.take_bytes(n * sizeof(Worker), alignof(Worker)));
-  starts_ = common_.take<Start>(n);
-  handles_ = common_.take<pthread_t>(n);
+  threads_.prepare(common_, n);
   const std::size_t latencies = options_.latency ? kPage + sizeof(Latencies) : 0;
   for (std::size_t i = 0; i < n; ++i) {
     Worker& worker = *new (&workers_[i]) Worker;
@@ -80,8 +69,6 @@ Session::Session(const CommonOptions& options, std::size_t bytes_per_worker, boo
     worker.read_cost = read_cost_;
     if (options_.log) worker.log.reserve();
   }
-  if (pthread_barrier_init(&barrier_, nullptr, static_cast<unsigned>(n)) != 0)
-    fatal(kExitMachine, "cannot make a barrier");
   memory_.prepare(common_, {bookkeeping_of, tracks_live ? live_of : nullptr, this});
 }
 
@@ -92,27 +79,17 @@ std::uint64_t Session::bookkeeping_bytes() const {
   return bytes;
 }
 
-void* Session::start_thread(void* start) {
-  const auto& [session, workload, body, index] = *static_cast<const Start*>(start);
-  session->wait_for_all();
-  if (index == 0) session->memory_.note_base();
-  session->wait_for_all();
-  body(*session, workload, session->workers_[index]);
-  return nullptr;
-}
-
 void Session::run_threads(void* workload, void (*body)(Session&, void*, Worker&)) {
   const CycleRate rate;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStack);
-  for (std::size_t i = 0; i < threads(); ++i) {
-    starts_[i] = {this, workload, body, i};
-    if (i > 0 && pthread_create(&handles_[i], &attributes, start_thread, &starts_[i]) != 0)
-      fatal(kExitMachine, "cannot start thread ", i, " of ", threads());
-  }
-  start_thread(&starts_[0]);
-  for (std::size_t i = 1; i < threads(); ++i) pthread_join(handles_[i], nullptr);
+  Untyped untyped{this, workload, body};
+  const auto work = [](void* context, std::size_t index) {
+    const Untyped& own = *static_cast<const Untyped*>(context);
+    own.session->wait_for_all();
+    if (index == 0) own.session->memory_.note_base();
+    own.session->wait_for_all();
+    own.body(*own.session, own.workload, own.session->workers_[index]);
+  };
+  threads_.run(work, &untyped);
   cycles_per_second_ = rate.per_second();
 }
 

@@ -6,11 +6,8 @@
 //   measured(worker, operations)  the work; fixed by the options, never by time
 //   after(worker, operations)     gives back what is left; not measured
 // Threads, stacks and tables exist before the measured phase; a barrier lets all workers go at once. The wall time is
-// from the first worker's start to the last one's end. Worker 0 is the main thread, so that a run with one worker is a
-// program with one thread. Threads are not pinned.
+// from the first worker's start to the last one's end. Worker 0 is the main thread.
 #pragma once
-
-#include <pthread.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -20,6 +17,7 @@
 #include "cycle_clock.hpp"
 #include "memory_sampler.hpp"
 #include "operations.hpp"
+#include "threads.hpp"
 #include "worker.hpp"
 
 namespace heapyard::kit {
@@ -50,7 +48,7 @@ class Session {
   void report(Result& result, bool fixed_work = true) const;
 
   // A barrier of all workers within the measured phase.
-  void wait_for_all() { pthread_barrier_wait(&barrier_); }
+  void wait_for_all() { threads_.wait_for_all(); }
 
   const CommonOptions& options() const { return options_; }
   std::size_t threads() const { return static_cast<std::size_t>(options_.threads); }
@@ -63,12 +61,11 @@ class Session {
   const MemorySampler& memory() const { return memory_; }
 
  private:
-  // What pthread_create needs to reach worker `index` of a workload whose type is known to `body` alone.
-  struct Start {
+  // A workload whose type is known to `body` alone.
+  struct Untyped {
     Session* session;
     void* workload;
     void (*body)(Session&, void* workload, Worker&);
-    std::size_t index;
   };
 
   template <class Observer, class Workload>
@@ -90,7 +87,6 @@ class Session {
     });
   }
 
-  static void* start_thread(void* start);
   void run_threads(void* workload, void (*body)(Session&, void*, Worker&));
   void start_together(Worker& worker);
   void end_together(Worker& worker);
@@ -99,9 +95,7 @@ class Session {
   CommonOptions options_;
   Arena common_;
   Worker* workers_ = nullptr;
-  Start* starts_ = nullptr;
-  pthread_t* handles_ = nullptr;
-  pthread_barrier_t barrier_;
+  Threads threads_;
   MemorySampler memory_;
   Cycles read_cost_ = 0;
   double cycles_per_second_ = 0;

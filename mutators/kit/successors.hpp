@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "fatal.hpp"
+#include "base/fatal.hpp"
 #include "worker.hpp"
 
 namespace heapyard::kit {

@@ -2,14 +2,14 @@
 // One thread of a mutator: its number, its bookkeeping memory, and what it has done so far.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "arena.hpp"
+#include "base/random.hpp"
 #include "latency_histogram.hpp"
 #include "operation_log.hpp"
-#include "random.hpp"
+#include "shared_sum.hpp"
 
 namespace heapyard::kit {
 
@@ -46,17 +46,6 @@ struct Latencies {
   LatencyHistogram of[kCalls];  // cycles, the cost of reading the clock subtracted
 };
 
-// A sum that others may read while its thread changes it: plain moves on the machine. Wraps like any unsigned.
-class LiveBytes {
- public:
-  void add(std::uint64_t bytes) { value_.store(read() + bytes, std::memory_order_relaxed); }
-  void subtract(std::uint64_t bytes) { value_.store(read() - bytes, std::memory_order_relaxed); }
-  std::uint64_t read() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
-
 struct alignas(2 * kCacheLine) Worker {
   // The workload's own memory of this thread, zeroed and resident from the start. T is the workload's secret.
   template <class T>
@@ -72,7 +61,7 @@ struct alignas(2 * kCacheLine) Worker {
   Arena arena;
   Random random{0};
   Tally tally[kPhases];
-  LiveBytes live;                              // bytes held, for workloads that track them: sum over the workers
+  SharedSum live;                              // bytes held, for workloads that track them: sum over the workers
   std::uint64_t started_ns = 0, ended_ns = 0;  // the measured phase
   Latencies* latencies = nullptr;              // with --latency
   std::uint64_t latency_period = 0, read_cost = 0;

@@ -2,16 +2,14 @@
 // large_blocks: options, run, result.
 #include <string_view>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 constexpr std::string_view kLaws = "log|even";          // in the order of large_blocks::Law
@@ -21,7 +19,7 @@ large_blocks::Options parse(int argc, char** argv, kit::Result& result) {
   large_blocks::Options o;
   const char* law = "log";
   const char* write = "pages";
-  const kit::Option own[] = {
+  const Option own[] = {
       {0, "slots", "N", Whole{&o.slots, 1, 1 << 20}, "blocks that a thread holds"},
       {0, "steps", "N", Whole{&o.steps, 1, std::int64_t{1} << 40}, "blocks that a thread allocates"},
       {0, "min-size", "BYTES", Whole{&o.min_size, 1, kMostSize, true}, "smallest size"},
@@ -30,18 +28,18 @@ large_blocks::Options parse(int argc, char** argv, kit::Result& result) {
       {0, "write", "WHAT", Word{&write, kWrites}, "what is written of a block: its ends; a byte of each page; all"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "large_blocks",
       "Blocks from a kilobyte to many megabytes that replace each other in a few slots. After malloc-large of "
       "mimalloc-bench.",
       "  large_blocks --threads 4 --steps 500\n"
       "  large_blocks --sizes even --min-size 5M --max-size 25M --write all\n"
       "                                    what malloc-large does\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  kit::parse_positionals(argc, argv, rest, {});
-  kit::check_range("size", o.min_size, o.max_size);
-  o.law = kit::chosen<large_blocks::Law>(kLaws, law);
-  o.write = kit::chosen<large_blocks::Write>(kWrites, write);
+  const int rest = parse_options(argc, argv, table, usage);
+  parse_positionals(argc, argv, rest, {});
+  check_range("size", o.min_size, o.max_size);
+  o.law = chosen<large_blocks::Law>(kLaws, law);
+  o.write = chosen<large_blocks::Write>(kWrites, write);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -58,8 +56,8 @@ int main(int argc, char** argv) {
 
   session.report(result);
   result.metric("blowup", "1", kit::Better::kLower, session.memory().blowup());
-  kit::Text headline;
+  Text headline;
   headline << o.steps << " blocks of " << o.min_size << " to " << o.max_size << " bytes in " << o.slots << " slots, "
-           << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

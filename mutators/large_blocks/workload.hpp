@@ -68,7 +68,7 @@ class Workload {
   std::uint64_t slots() const { return static_cast<std::uint64_t>(options_.slots); }
 
   template <class Operations>
-  Block make(kit::Random& random, Operations& heap, std::uint64_t slot) {
+  Block make(Random& random, Operations& heap, std::uint64_t slot) {
     const std::uint64_t size =
         options_.law == Law::kLog ? kit::Octaves(low_, high_).draw(random) : random.between(low_, high_);
     auto* const bytes = static_cast<std::uint8_t*>(heap.allocate(size, slot));

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // larson: options, run, result.
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
 
 constexpr std::int64_t kMostSize = 1 << 30;
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
@@ -16,7 +15,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 40;
 larson::Options parse(int argc, char** argv, kit::Result& result) {
   larson::Options o;
   std::int64_t beyond = 0;  // the original's maximum, which no size reaches
-  const kit::Option own[] = {
+  const Option own[] = {
       {0, "min-size", "BYTES", Whole{&o.min_size, 1, kMostSize, true}, "smallest size"},
       {0, "max-size", "BYTES", Whole{&o.max_size, 1, kMostSize, true}, "largest size"},
       {'c', "chunks", "N", Whole{&o.chunks, 1, 100'000'000}, "objects that a thread holds"},
@@ -26,7 +25,7 @@ larson::Options parse(int argc, char** argv, kit::Result& result) {
        "run for this time instead of a number of generations; 0: fixed work"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "larson",
       "A server whose threads replace random objects and hand them over to new threads. After larson (Larson and "
       "Krishnan, ISMM 1998).",
@@ -36,8 +35,8 @@ larson::Options parse(int argc, char** argv, kit::Result& result) {
       "                                    the original takes them\n"
       "  larson 10_7_8_1000_10000_1 4      the scalloc artifact's name of the same\n"
       "  larson 0 7 8 1000 10000 1 4       the same with work fixed by --generations\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  const kit::Positional positionals[] = {
+  const int rest = parse_options(argc, argv, table, usage);
+  const Positional positionals[] = {
       {"SECONDS", {&o.seconds, 0, 1'000'000}},
       {"MIN", {&o.min_size, 1, kMostSize}},
       {"MAX", {&beyond, 1, kMostSize}},
@@ -46,9 +45,9 @@ larson::Options parse(int argc, char** argv, kit::Result& result) {
       {"SEED", {&o.common.seed, 0, INT64_MAX}},
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},
   };
-  kit::parse_positionals(argc, argv, rest, positionals);
+  parse_positionals(argc, argv, rest, positionals);
   if (beyond) o.max_size = beyond > o.min_size ? beyond - 1 : beyond;
-  kit::check_range("size", o.min_size, o.max_size);
+  check_range("size", o.min_size, o.max_size);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -64,8 +63,8 @@ int main(int argc, char** argv) {
   session.run(workload);
 
   session.report(result, o.seconds == 0);
-  kit::Text headline;
+  Text headline;
   headline << o.chunks << " objects a thread of " << o.min_size << " to " << o.max_size << " bytes, "
-           << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

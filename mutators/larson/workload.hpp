@@ -39,7 +39,7 @@ class Workload {
   template <class Operations>
   void before(kit::Worker& worker, Operations& heap) {
     if (worker.index != 0) return;
-    kit::Random random(static_cast<std::uint64_t>(options_.common.seed), kWarmUpStream);
+    Random random(static_cast<std::uint64_t>(options_.common.seed), kWarmUpStream);
     const std::uint64_t all = chunks() * session_.threads();
     for (std::uint64_t i = 0; i < all; ++i) slot(i) = make(heap, random, i);
     for (std::uint64_t i = all - 1; i > 0; --i) std::swap(slot(i), slot(random.below(i + 1)));
@@ -52,7 +52,7 @@ class Workload {
   template <class Operations>
   void measured(kit::Worker& worker, Operations& heap) {
     const std::uint64_t seconds = static_cast<std::uint64_t>(options_.seconds);
-    const std::uint64_t deadline = seconds ? kit::monotonic_ns() + seconds * 1'000'000'000u : 0;
+    const std::uint64_t deadline = seconds ? monotonic_ns() + seconds * 1'000'000'000u : 0;
     bool late = false;
     for (std::int64_t made = 0; deadline ? !late : made < options_.generations; ++made)
       successors_.run(worker, [&] { late = live(worker, heap, deadline); });
@@ -77,26 +77,26 @@ class Workload {
     const std::uint64_t first = worker.index * chunks();
     const std::uint64_t steps = static_cast<std::uint64_t>(options_.rounds) * chunks();
     void** const slots = worker.table<void*>();
-    kit::Random random = worker.random;
+    Random random = worker.random;
     bool late = false;
     for (std::uint64_t step = 0; step < steps && !late; ++step) {
       const std::uint64_t chunk = random.below(chunks());
       replace(heap, random, slots[chunk], first + chunk);
-      if (deadline && step % kStepsPerLook == 0) late = kit::monotonic_ns() >= deadline;
+      if (deadline && step % kStepsPerLook == 0) late = monotonic_ns() >= deadline;
     }
     worker.random = random;
     return late;
   }
 
   template <class Operations>
-  void replace(Operations& heap, kit::Random& random, void*& place, std::uint64_t object) {
+  void replace(Operations& heap, Random& random, void*& place, std::uint64_t object) {
     heap.release(place, object);
     place = make(heap, random, object);
   }
 
   // A new object: its first byte is written and read, its second written.
   template <class Operations>
-  void* make(Operations& heap, kit::Random& random, std::uint64_t object) {
+  void* make(Operations& heap, Random& random, std::uint64_t object) {
     const std::uint64_t size =
         random.between(static_cast<std::uint64_t>(options_.min_size), static_cast<std::uint64_t>(options_.max_size));
     void* const made = heap.allocate(size, object);

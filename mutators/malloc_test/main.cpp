@@ -2,17 +2,14 @@
 // malloc_test: options, run, result.
 #include <string_view>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Flag;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMost = 1'000'000'000'000;
 constexpr std::int64_t kMostHeld = 1'000'000'000;        // by one thread
@@ -21,7 +18,7 @@ constexpr std::string_view kModes = "pairs|rows|chain";  // in the order of mall
 malloc_test::Options parse(int argc, char** argv, kit::Result& result) {
   malloc_test::Options o;
   const char* mode = "pairs";
-  const kit::Option own[] = {
+  const Option own[] = {
       {'m', "mode", "MODE", Word{&mode, kModes},
        "pairs: a release after each allocation; rows: all allocations, then all releases; chain: random replacement by "
        "threads that follow each other"},
@@ -32,7 +29,7 @@ malloc_test::Options parse(int argc, char** argv, kit::Result& result) {
       {'w', "write", "", Flag{&o.write}, "write every object; the original leaves them alone"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "malloc_test",
       "Objects of one size, each thread for itself: in pairs of calls, in rows, or down a chain of threads. After "
       "malloc-test of Lever and Boreham (USENIX 2000).",
@@ -41,16 +38,16 @@ malloc_test::Options parse(int argc, char** argv, kit::Result& result) {
       "  malloc_test --mode rows 512 1000000 4\n"
       "                                    size, iterations, threads, as the original\n"
       "                                    takes them\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  const kit::Positional positionals[] = {
+  const int rest = parse_options(argc, argv, table, usage);
+  const Positional positionals[] = {
       {"SIZE", {&o.size, 1, 1 << 30}},
       {"ITERATIONS", {&o.iterations, 1, kMost}},
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},
   };
-  kit::parse_positionals(argc, argv, rest, positionals);
-  o.mode = kit::chosen<malloc_test::Mode>(kModes, mode);
+  parse_positionals(argc, argv, rest, positionals);
+  o.mode = chosen<malloc_test::Mode>(kModes, mode);
   if (o.mode == malloc_test::Mode::kRows && o.iterations > kMostHeld)
-    kit::fatal(kit::kExitUsage, "--mode rows holds at most ", kMostHeld, " objects a thread, not ", o.iterations);
+    fatal(kExitUsage, "--mode rows holds at most ", kMostHeld, " objects a thread, not ", o.iterations);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -69,7 +66,7 @@ int main(int argc, char** argv) {
   result.metric("thread_time_mean", "ms", kit::Better::kLower, workload.time_mean());
   result.metric("thread_time_deviation", "ms", kit::Better::kLower, workload.time_deviation());
   session.report(result);
-  kit::Text headline;
-  headline << "objects of " << o.size << " bytes, " << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+  Text headline;
+  headline << "objects of " << o.size << " bytes, " << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

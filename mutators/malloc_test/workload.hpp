@@ -97,7 +97,7 @@ class Workload {
   void replace(kit::Worker& worker, Operations& heap) {
     const std::uint64_t count = slots(options_);
     void** const objects = worker.table<void*>();
-    kit::Random random = worker.random;
+    Random random = worker.random;
     for (std::uint64_t step = 0; step < count; ++step) {
       const std::uint64_t at = random.below(count), object = worker.index * count + at;
       heap.release(objects[at], object);

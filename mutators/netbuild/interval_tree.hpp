@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "../kit/random.hpp"
+#include "base/random.hpp"
 #include "objects.hpp"
 
 namespace heapyard::netbuild {
@@ -17,7 +17,7 @@ class IntervalTree {
   void insert(Node* node) {
     node->left = node->right = nullptr;
     node->most = node->y2;
-    node->priority = kit::mix(node->index + 1);
+    node->priority = mix(node->index + 1);
     insert(root_, node);
   }
 

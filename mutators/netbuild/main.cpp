@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // netbuild: options, run, result.
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
 
 netbuild::Options parse(int argc, char** argv, kit::Result& result) {
   netbuild::Options o;
-  const kit::Option own[] = {
+  const Option own[] = {
       {'s', "shapes", "N", Whole{&o.shapes, 1, 100'000'000}, "rectangles of a task, dealt out over the layers"},
       {'l', "layers", "N", Whole{&o.layers, 1, netbuild::kMostLayers}, "layers; each connects to the next"},
       {'m', "tasks", "N", Whole{&o.tasks, 1, 1'000'000}, "tasks, all alike, dealt out over the threads"},
@@ -20,13 +19,13 @@ netbuild::Options parse(int argc, char** argv, kit::Result& result) {
        "width of the area over the root of the rectangles: the larger, the fewer overlap"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{"netbuild",
-                         "Finds which of many rectangles in the layers of a chip are connected: the application of the "
-                         "BFM report (Finkler, IBM Research, 2004), about ten pairs of new and delete per rectangle.",
-                         "  netbuild --shapes 200000\n"
-                         "  netbuild --threads 8 --tasks 32\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  kit::parse_positionals(argc, argv, rest, {});
+  const Usage usage{"netbuild",
+                    "Finds which of many rectangles in the layers of a chip are connected: the application of the "
+                    "BFM report (Finkler, IBM Research, 2004), about ten pairs of new and delete per rectangle.",
+                    "  netbuild --shapes 200000\n"
+                    "  netbuild --threads 8 --tasks 32\n"};
+  const int rest = parse_options(argc, argv, table, usage);
+  parse_positionals(argc, argv, rest, {});
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -45,8 +44,8 @@ int main(int argc, char** argv) {
   const auto [nets, squares] = workload.answer();
   result.count("nets", nets);
   result.count("net_size_squares", squares);
-  kit::Text headline;
+  Text headline;
   headline << o.tasks << " tasks of " << o.shapes << " rectangles in " << o.layers << " layers, "
-           << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

@@ -116,7 +116,7 @@ class Workload {
     }
 
     void read() {
-      kit::Random random(static_cast<std::uint64_t>(options_.common.seed));
+      Random random(static_cast<std::uint64_t>(options_.common.seed));
       const auto side = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(options_.shapes)) *
                                                    static_cast<double>(options_.spread)) +
                         1;

@@ -105,7 +105,7 @@ class Workload {
   }
 
   template <class Operations>
-  void replace(const Own& own, kit::Random random, Operations& heap) {
+  void replace(const Own& own, Random random, Operations& heap) {
     const std::uint64_t slots = held(options_);
     for (std::uint64_t step = 0; step < static_cast<std::uint64_t>(options_.objects); ++step) {
       const std::uint64_t slot = random.below(slots);

@@ -3,17 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Flag;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
@@ -26,7 +23,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 40;
 patterns::Options parse(int argc, char** argv, kit::Result& result, const char*& notation) {
   patterns::Options o;
   bool list = false;
-  const kit::Option own[] = {
+  const Option own[] = {
       {'p', "pattern", "PATTERN", Word{&notation}, "one of the report's patterns, by notation or number"},
       {'f', "footprint", "BYTES", Whole{&o.footprint, 1, kMost, true},
        "bytes of the blocks first allocated, shared out among the threads"},
@@ -39,20 +36,20 @@ patterns::Options parse(int argc, char** argv, kit::Result& result, const char*&
       {0, "list", "", Flag{&list}, "list the report's patterns, and stop"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{"patterns",
-                         "Plays one of the 28 allocation patterns of the BFM report (Finkler, IBM Research, 2004): "
-                         "sizes in words, blocks filled, released in the pattern's order.",
-                         "  patterns fifo:13\n"
-                         "  patterns ma:1-250 --footprint 512M\n"
-                         "  patterns r:1-63 --replace --threads 4\n"
-                         "  patterns 25                         the same as ma:1-250\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
+  const Usage usage{"patterns",
+                    "Plays one of the 28 allocation patterns of the BFM report (Finkler, IBM Research, 2004): "
+                    "sizes in words, blocks filled, released in the pattern's order.",
+                    "  patterns fifo:13\n"
+                    "  patterns ma:1-250 --footprint 512M\n"
+                    "  patterns r:1-63 --replace --threads 4\n"
+                    "  patterns 25                         the same as ma:1-250\n"};
+  const int rest = parse_options(argc, argv, table, usage);
   if (list) list_patterns();
   if (rest < argc) notation = argv[rest];
-  kit::parse_positionals(argc, argv, rest < argc ? rest + 1 : rest, {});
+  parse_positionals(argc, argv, rest < argc ? rest + 1 : rest, {});
   o.pattern = patterns::read_pattern(notation);
   if (o.replace && o.pattern.sizes != patterns::Sizes::kRandom) {
-    kit::fatal(kit::kExitUsage, "option --replace is for patterns r, not for ", notation);
+    fatal(kExitUsage, "option --replace is for patterns r, not for ", notation);
   }
   result.common_parameters(o.common);
   result.parameters(own);
@@ -70,8 +67,8 @@ int main(int argc, char** argv) {
   session.run(workload);
 
   session.report(result);
-  kit::Text headline;
+  Text headline;
   headline << "pattern " << notation << ", " << patterns::Workload::blocks_of(o, 0) << " blocks a thread, " << o.rounds
-           << " rounds, " << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << " rounds, " << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

@@ -3,8 +3,8 @@
 
 #include <charconv>
 
-#include "../kit/fatal.hpp"
-#include "../kit/options.hpp"
+#include "base/fatal.hpp"
+#include "base/options.hpp"
 
 namespace heapyard::patterns {
 namespace {
@@ -31,8 +31,8 @@ constexpr Grouping kGroupings[] = {
 constexpr std::uint32_t kMostWords = 1 << 20;
 
 [[noreturn]] void not_a_pattern(std::string_view notation) {
-  kit::fatal(kit::kExitUsage, "argument PATTERN: '", notation,
-             "' is no pattern; --list shows the report's, as fifo:13, alt:7,17, m8:1-N/128, r:64-2023, ma:1-250");
+  fatal(kExitUsage, "argument PATTERN: '", notation,
+        "' is no pattern; --list shows the report's, as fifo:13, alt:7,17, m8:1-N/128, r:64-2023, ma:1-250");
 }
 
 // Takes a number of words off the front of `text`.

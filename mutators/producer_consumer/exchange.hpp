@@ -116,7 +116,7 @@ class Exchange {
   };
 
   std::uint64_t slots() const { return static_cast<std::uint64_t>(options_.blocks); }
-  std::uint64_t part(kit::Random& random) const {
+  std::uint64_t part(Random& random) const {
     return static_cast<std::uint64_t>(options_.operations) * random.between(30, 99) / 100;
   }
 

@@ -2,7 +2,7 @@
 // producer_consumer: run, result.
 #include "../kit/result.hpp"
 #include "../kit/session.hpp"
-#include "../kit/text.hpp"
+#include "base/text.hpp"
 #include "exchange.hpp"
 #include "options.hpp"
 #include "pipes.hpp"
@@ -28,9 +28,9 @@ bool carry_out(const Options& o, kit::Result& result) {
   const kit::MemorySampler& memory = session.memory();
   const double heap = static_cast<double>(memory.peak()) - static_cast<double>(memory.base());
   result.metric("peak_overhead", "1", kit::Better::kLower, heap / static_cast<double>(memory.live_peak()) - 1);
-  kit::Text headline;
+  Text headline;
   headline << name_of(o.mode) << ", sizes " << name_of(o.law) << " from " << o.min_size << " to " << o.max_size
-           << " bytes, " << kit::Counted{o.common.threads, "thread"};
+           << " bytes, " << Counted{o.common.threads, "thread"};
   return result.write(o.common, headline.view());
 }
 
@@ -40,5 +40,5 @@ int main(int argc, char** argv) {
   kit::Result result("producer_consumer", "1.0");
   const Options o = parse(argc, argv, result);
   const bool written = o.mode == Mode::kExchange ? carry_out<Exchange>(o, result) : carry_out<Pipes>(o, result);
-  return written ? 0 : kit::kExitMachine;
+  return written ? 0 : kExitMachine;
 }

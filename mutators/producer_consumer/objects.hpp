@@ -13,7 +13,7 @@ namespace heapyard::producer_consumer {
 // Source of one worker's sizes and alignments. O(1) per object.
 class Maker {
  public:
-  Maker(const Options& options, const Sizes& sizes, kit::Random& random)
+  Maker(const Options& options, const Sizes& sizes, Random& random)
       : sizes_(sizes), at_(random.below(Sizes::kCount)), one_size_(options.one_size) {}
 
   // Below 4 KiB the alignment goes through none, 8 and 16 bytes. Resident from the start.

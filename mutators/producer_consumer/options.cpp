@@ -4,15 +4,11 @@
 #include <bit>
 #include <string_view>
 
-#include "../kit/fatal.hpp"
-#include "../kit/options.hpp"
+#include "base/fatal.hpp"
+#include "base/options.hpp"
 
 namespace heapyard::producer_consumer {
 namespace {
-
-using kit::Flag;
-using kit::Whole;
-using kit::Word;
 
 constexpr const char* kModes[] = {"exchange", "ring", "pair"};
 constexpr const char* kLaws[] = {"even", "linear", "exp"};
@@ -37,7 +33,7 @@ Options parse(int argc, char** argv, kit::Result& result) {
   const char* mode = name_of(o.mode);
   const char* law = name_of(o.law);
   std::int64_t fixed = 0, size_mode = -1;
-  const kit::Option own[] = {
+  const Option own[] = {
       {'m', "mode", "MODE", Word{&mode, "exchange|ring|pair"},
        "exchange: threads send batches to each other beside work of their own; ring: each produces for the next; pair: "
        "even threads produce, odd ones consume"},
@@ -57,7 +53,7 @@ Options parse(int argc, char** argv, kit::Result& result) {
       {0, "ring", "N", Whole{&o.ring, 1, 1 << 24}, "ring and pair: objects on their way at once, a power of two"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "producer_consumer",
       "Objects allocated by one thread and freed by another. Mode exchange is after rpmalloc-benchmark (Jansson).",
       "  producer_consumer --threads 4 --sizes exp --min-size 16 --max-size 8000\n"
@@ -66,8 +62,8 @@ Options parse(int argc, char** argv, kit::Result& result) {
       "                                    threads, one size (0 or 1), law (0, 1, 2),\n"
       "                                    cross rate, loops, blocks, operations, sizes\n"
       "                                    from and to, as rpmalloc-benchmark has them\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  const kit::Positional positionals[] = {
+  const int rest = parse_options(argc, argv, table, usage);
+  const Positional positionals[] = {
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},
       {"MODE", {&fixed, 0, 1}},
       {"SIZEMODE", {&size_mode, 0, 2}},
@@ -78,16 +74,16 @@ Options parse(int argc, char** argv, kit::Result& result) {
       {"MIN", {&o.min_size, kLeastSize, kMostSize}},
       {"MAX", {&o.max_size, kLeastSize, kMostSize}},
   };
-  kit::parse_positionals(argc, argv, rest, positionals);
+  parse_positionals(argc, argv, rest, positionals);
   o.mode = chosen<Mode>(kModes, mode);
   o.law = size_mode >= 0 ? static_cast<Law>(size_mode) : chosen<Law>(kLaws, law);
   o.one_size = o.one_size || fixed;
   law = name_of(o.law);
-  kit::check_range("size", o.min_size, o.max_size);
+  check_range("size", o.min_size, o.max_size);
   if (!std::has_single_bit(static_cast<std::uint64_t>(o.ring)))
-    kit::fatal(kit::kExitUsage, "option --ring must be a power of two, not ", o.ring);
+    fatal(kExitUsage, "option --ring must be a power of two, not ", o.ring);
   if (o.mode == Mode::kPair && o.common.threads % 2)
-    kit::fatal(kit::kExitUsage, "--mode pair needs an even number of threads, not ", o.common.threads);
+    fatal(kExitUsage, "--mode pair needs an even number of threads, not ", o.common.threads);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "../kit/random.hpp"
+#include "base/random.hpp"
 
 namespace heapyard::producer_consumer {
 
@@ -23,7 +23,7 @@ class Sizes {
 
   Sizes(std::uint64_t seed, Law law, std::uint64_t low, std::uint64_t high) {
     constexpr std::uint64_t kStream = std::uint64_t{1} << 33;  // no worker has it
-    kit::Random random(seed, kStream);
+    Random random(seed, kStream);
     std::uint64_t even[kCount];
     for (std::uint64_t& size : even) size = random.between(low, high);
     const auto weight = [&](std::size_t i) {

@@ -2,17 +2,14 @@
 // realloc_growth: options, run, result.
 #include <string_view>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Flag;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 36;
 constexpr std::string_view kModes = "vector|string|mixed";  // in the order of realloc_growth::Mode
@@ -21,7 +18,7 @@ realloc_growth::Options parse(int argc, char** argv, kit::Result& result) {
   realloc_growth::Options o;
   const char* mode = "mixed";
   const char* order = "together";
-  const kit::Option own[] = {
+  const Option own[] = {
       {'m', "mode", "MODE", Word{&mode, kModes},
        "vector: the capacity is multiplied when it is used up; string: room for each piece appended; mixed: both"},
       {'b', "buffers", "N", Whole{&o.buffers, 1, 100'000'000}, "buffers that a thread holds"},
@@ -36,15 +33,15 @@ realloc_growth::Options parse(int argc, char** argv, kit::Result& result) {
       {0, "shrink", "", Flag{&o.shrink}, "vectors: give back what is too much at the end"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{"realloc_growth",
-                         "Buffers that grow by realloc until they have their size, as vectors and strings do.",
-                         "  realloc_growth --mode vector --growth 150 --shrink\n"
-                         "  realloc_growth --mode string --piece 16 --threads 4\n"
-                         "  realloc_growth --max-size 16M --buffers 8 --order apart\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  kit::parse_positionals(argc, argv, rest, {});
-  kit::check_range("size", o.min_size, o.max_size);
-  o.mode = kit::chosen<realloc_growth::Mode>(kModes, mode);
+  const Usage usage{"realloc_growth",
+                    "Buffers that grow by realloc until they have their size, as vectors and strings do.",
+                    "  realloc_growth --mode vector --growth 150 --shrink\n"
+                    "  realloc_growth --mode string --piece 16 --threads 4\n"
+                    "  realloc_growth --max-size 16M --buffers 8 --order apart\n"};
+  const int rest = parse_options(argc, argv, table, usage);
+  parse_positionals(argc, argv, rest, {});
+  check_range("size", o.min_size, o.max_size);
+  o.mode = chosen<realloc_growth::Mode>(kModes, mode);
   o.apart = std::string_view(order) == "apart";
   result.common_parameters(o.common);
   result.parameters(own);
@@ -62,8 +59,8 @@ int main(int argc, char** argv) {
 
   session.report(result);
   result.metric("moved", "1", kit::Better::kLower, workload.moved());
-  kit::Text headline;
+  Text headline;
   headline << o.rounds << " rounds of " << o.buffers << " buffers that grow to " << o.min_size << " to " << o.max_size
-           << " bytes, " << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << " bytes, " << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

@@ -2,16 +2,14 @@
 // shbench: options, run, result.
 #include <string_view>
 
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
-using kit::Word;
 
 constexpr std::int64_t kMostSlots = 1'000'000'000;
 constexpr std::int64_t kMostSweeps = std::int64_t{1} << 40;
@@ -29,13 +27,13 @@ void check(shbench::Options& o, const Words& words, std::int64_t calls) {
   const std::string_view write = words.write;
   o.touch = write == "none" ? shbench::Touch::kNone : write == "all" ? shbench::Touch::kAll : shbench::Touch::kEnds;
   o.order = std::string_view(words.order) == "random" ? shbench::Order::kRandom : shbench::Order::kCycle;
-  kit::check_range("size", o.min_size, o.max_size);
+  check_range("size", o.min_size, o.max_size);
   if (o.slots == 0) o.slots = sh8 ? 1'000'000 : calls;
   if (o.sweeps == 0) o.sweeps = sh8 ? 100'000 : calls;
   if (o.slots < o.common.threads)
-    kit::fatal(kit::kExitUsage, o.slots, " slots are fewer than the ", o.common.threads, " threads that need one each");
+    fatal(kExitUsage, o.slots, " slots are fewer than the ", o.common.threads, " threads that need one each");
   if (o.foreign < 0) o.foreign = sh8 ? 1'000'000 : 0;
-  if (o.foreign && !sh8) kit::fatal(kit::kExitUsage, "option --foreign has no meaning without --variant sh8");
+  if (o.foreign && !sh8) fatal(kExitUsage, "option --foreign has no meaning without --variant sh8");
 }
 
 shbench::Options parse(int argc, char** argv, kit::Result& result) {
@@ -43,7 +41,7 @@ shbench::Options parse(int argc, char** argv, kit::Result& result) {
   Words words;
   o.foreign = -1;
   std::int64_t calls = 1000;
-  const kit::Option own[] = {
+  const Option own[] = {
       {'V', "variant", "NAME", Word{&words.variant, "sh6|sh8"},
        "sh6: sizes of a range, each thread for itself; sh8: twelve fixed sizes, and remote frees"},
       {'c', "calls", "N", Whole{&calls, 1, kMostSlots}, "sh6: slots and sweeps at once, as the original counts"},
@@ -62,7 +60,7 @@ shbench::Options parse(int argc, char** argv, kit::Result& result) {
        "sizes in their fixed order, or drawn by the seed with the same frequencies"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "shbench",
       "Allocates objects of many sizes that live for mixed times and are freed in mixed order. Behaves like sh6bench "
       "and sh8bench as they are described.",
@@ -71,20 +69,20 @@ shbench::Options parse(int argc, char** argv, kit::Result& result) {
       "                                    original asks for them\n"
       "  shbench -n 4 1000000_1_8          the scalloc artifact's name of the same\n"
       "  shbench --variant sh8 --threads 2 --foreign 2000000\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  const kit::Positional sh6[] = {
+  const int rest = parse_options(argc, argv, table, usage);
+  const Positional sh6[] = {
       {"CALLS", {&calls, 1, kMostSlots}},
       {"MIN", {&o.min_size, 1, kMostSize}},
       {"MAX", {&o.max_size, 1, kMostSize}},
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},
   };
-  const kit::Positional sh8[] = {
+  const Positional sh8[] = {
       {"SLOTS", {&o.slots, 1, kMostSlots}},
       {"ITERATIONS", {&o.sweeps, 1, kMostSweeps}},
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},
       {"FOREIGN", {&o.foreign, 0, std::int64_t{1} << 36}},
   };
-  kit::parse_positionals(argc, argv, rest, std::string_view(words.variant) == "sh8" ? sh8 : sh6);
+  parse_positionals(argc, argv, rest, std::string_view(words.variant) == "sh8" ? sh8 : sh6);
   check(o, words, calls);
   result.common_parameters(o.common);
   result.parameters(own);
@@ -111,8 +109,8 @@ int main(int argc, char** argv) {
   session.run(workload);
 
   session.report(result);
-  kit::Text headline;
+  Text headline;
   headline << (o.variant == shbench::Variant::kSh8 ? "sh8" : "sh6") << ", " << o.slots << " slots, " << o.sweeps
-           << " sweeps, " << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << " sweeps, " << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

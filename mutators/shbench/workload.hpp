@@ -109,7 +109,7 @@ class Workload {
   }
 
   // A size of the cycle, each as likely as it is frequent. O(runs).
-  std::uint64_t draw(kit::Random& random) const {
+  std::uint64_t draw(Random& random) const {
     std::uint64_t left = random.below(cycle_.objects);
     for (std::size_t run = 0;; ++run) {  // bound: the draw is below the sum of all counts
       if (left < cycle_.runs[run].count) return cycle_.runs[run].size;

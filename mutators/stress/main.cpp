@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // stress: options, run, result.
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 constexpr std::int64_t kMostHeld = 100'000'000;
@@ -17,7 +16,7 @@ constexpr std::int64_t kMostSize = 1 << 24;
 
 stress::Options parse(int argc, char** argv, kit::Result& result) {
   stress::Options o;
-  const kit::Option own[] = {
+  const Option own[] = {
       {'g', "generations", "N", Whole{&o.generations, 1, kMost}, "threads that follow each other in one place"},
       {0, "steps", "N", Whole{&o.steps, 1, kMost}, "steps of a thread: make, release or swap an object"},
       {0, "slots", "N", Whole{&o.slots, 1, kMostHeld}, "objects that a thread holds at most"},
@@ -28,27 +27,27 @@ stress::Options parse(int argc, char** argv, kit::Result& result) {
       {0, "large", "PERCENT", Whole{&o.large, 0, 100}, "share of the objects that are a hundred times as large"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{"stress",
-                         "Threads that allocate, release and swap objects at random, and end while their objects live "
-                         "on. In the manner of "
-                         "mstress of mimalloc-bench.",
-                         "  stress --threads 8 --generations 50\n"
-                         "  stress --persist 90 --large 0\n"
-                         "  stress 8 50 25                    threads, size of the work, generations, as\n"
-                         "                                    mstress takes them\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
+  const Usage usage{"stress",
+                    "Threads that allocate, release and swap objects at random, and end while their objects live "
+                    "on. In the manner of "
+                    "mstress of mimalloc-bench.",
+                    "  stress --threads 8 --generations 50\n"
+                    "  stress --persist 90 --large 0\n"
+                    "  stress 8 50 25                    threads, size of the work, generations, as\n"
+                    "                                    mstress takes them\n"};
+  const int rest = parse_options(argc, argv, table, usage);
   std::int64_t scale = 0;
-  const kit::Positional positionals[] = {
+  const Positional positionals[] = {
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}},
       {"SCALE", {&scale, 1, 1'000'000}},
       {"GENERATIONS", {&o.generations, 1, kMost}},
   };
-  kit::parse_positionals(argc, argv, rest, positionals);
+  parse_positionals(argc, argv, rest, positionals);
   if (scale) {
     o.steps = 1000 * scale;
     o.slots = 100 * scale;
   }
-  kit::check_range("size", o.min_size, o.max_size);
+  check_range("size", o.min_size, o.max_size);
   result.common_parameters(o.common);
   result.parameters(own);
   return o;
@@ -65,8 +64,8 @@ int main(int argc, char** argv) {
 
   session.report(result);
   result.metric("blowup", "1", kit::Better::kLower, session.memory().blowup());
-  kit::Text headline;
+  Text headline;
   headline << o.generations << " generations of " << o.steps << " steps, " << o.slots << " objects of " << o.min_size
-           << " to " << o.max_size << " bytes, " << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << " to " << o.max_size << " bytes, " << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

@@ -85,7 +85,7 @@ class Workload {
   template <class Operations>
   void live(kit::Worker& worker, Operations& heap) {
     Own& own = *worker.table<Own>();
-    kit::Random random = worker.random;
+    Random random = worker.random;
     for (std::int64_t step = 0; step < options_.steps; ++step) {
       const std::uint64_t action = random.below(100);
       Object*& slot = own.slots[random.below(slots())];
@@ -101,7 +101,7 @@ class Workload {
   }
 
   template <class Operations>
-  Object* make(Own& own, kit::Random& random, Operations& heap) {
+  Object* make(Own& own, Random& random, Operations& heap) {
     std::uint64_t size = sizes_.draw(random);
     if (random.percent(static_cast<std::uint64_t>(options_.large))) size *= kLargeFactor;
     const bool zeroed = random.percent(kZeroed);

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // threadtest: options, run, result.
-#include "../kit/options.hpp"
 #include "../kit/result.hpp"
-#include "../kit/text.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 #include "workload.hpp"
 
 namespace {
 
 using namespace heapyard;
-using kit::Whole;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
 threadtest::Options parse(int argc, char** argv, kit::Result& result) {
   threadtest::Options o;
   std::int64_t units = 0;  // of 8 bytes, as the original counts
-  const kit::Option own[] = {
+  const Option own[] = {
       {'i', "iterations", "N", Whole{&o.iterations, 1, kMost}, "rounds"},
       {'o', "objects", "N", Whole{&o.objects, 1, 1'000'000'000}, "objects per round, shared out among the threads"},
       {'w', "work", "N", Whole{&o.work, 0, kMost}, "rounds of a busy loop before each call"},
       {'s', "size", "BYTES", Whole{&o.size, 1, 1 << 30, true}, "size of an object"},
   };
   const auto table = kit::with_common(o.common, own);
-  const kit::Usage usage{
+  const Usage usage{
       "threadtest",
       "Allocates many objects of one size, writes them, frees them in order, round after round, each thread for "
       "itself. After threadtest of Hoard (Berger et al., ASPLOS 2000).",
@@ -30,15 +29,15 @@ threadtest::Options parse(int argc, char** argv, kit::Result& result) {
       "  threadtest 4 10000 100000 0 8     threads, iterations, objects, work, size in\n"
       "                                    units of 8 bytes, as the original takes them\n"
       "  threadtest -n 4 10000_100000_0_8  the scalloc artifact's name of the same\n"};
-  const int rest = kit::parse_options(argc, argv, table, usage);
-  const kit::Positional positionals[] = {
+  const int rest = parse_options(argc, argv, table, usage);
+  const Positional positionals[] = {
       {"THREADS", {&o.common.threads, 1, kit::kMostThreads}, true},
       {"ITERATIONS", {&o.iterations, 1, kMost}},
       {"OBJECTS", {&o.objects, 1, 1'000'000'000}},
       {"WORK", {&o.work, 0, kMost}},
       {"UNITS", {&units, 1, 1 << 27}},
   };
-  kit::parse_positionals(argc, argv, rest, positionals);
+  parse_positionals(argc, argv, rest, positionals);
   if (units) o.size = 8 * units;
   result.common_parameters(o.common);
   result.parameters(own);
@@ -56,8 +55,8 @@ int main(int argc, char** argv) {
   session.run(workload);
 
   session.report(result);
-  kit::Text headline;
+  Text headline;
   headline << o.objects << " objects of " << o.size << " bytes, " << o.iterations << " rounds, "
-           << kit::Counted{o.common.threads, "thread"};
-  return result.write(o.common, headline.view()) ? 0 : kit::kExitMachine;
+           << Counted{o.common.threads, "thread"};
+  return result.write(o.common, headline.view()) ? 0 : kExitMachine;
 }

@@ -54,9 +54,9 @@ class Workload {
     const bool alone = session_.threads() == 1;
     if (worker.index < producers(options_)) {
       const auto seconds = static_cast<std::uint64_t>(options_.seconds);
-      const std::uint64_t deadline = seconds ? kit::monotonic_ns() + seconds * 1'000'000'000u : 0;
+      const std::uint64_t deadline = seconds ? monotonic_ns() + seconds * 1'000'000'000u : 0;
       const auto batches = static_cast<std::uint64_t>(options_.batches);
-      for (std::uint64_t i = 0; deadline ? kit::monotonic_ns() < deadline : i < batches; ++i) {
+      for (std::uint64_t i = 0; deadline ? monotonic_ns() < deadline : i < batches; ++i) {
         depot_.put(make(worker, heap, i));
         if (alone) discard(heap, depot_.take());
       }

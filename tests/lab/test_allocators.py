@@ -15,9 +15,9 @@ from heapyard.catalog import allocators
 from heapyard.catalog.allocator_variants import known_options, list_tunables, split_name
 from heapyard.catalog.elf import elf_facts
 from heapyard.catalog.library_facts import FactsCache
-from heapyard.catalog.peer_debian import upstream_version
-from heapyard.catalog.peer_files import load_peers
-from heapyard.catalog.peer_verify import verify
+from heapyard.catalog.peers.debian import upstream_version
+from heapyard.catalog.peers.files import load_peers
+from heapyard.catalog.peers.verify import verify
 from heapyard.model.errors import UsageError
 
 SOURCE = Path(__file__).parents[1] / "data" / "allocators" / "bump_malloc.c"

@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from heapyard.catalog import debian
 from heapyard.catalog.allocators import build_record, find_allocators, load_allocators
-from heapyard.catalog.peer_files import load_peers
-from heapyard.catalog.peer_install import Outcome, install_allocators
+from heapyard.catalog.peers.files import load_peers
+from heapyard.catalog.peers.install import Outcome, install_allocators
 from heapyard.cli.allocators import command
 from heapyard.model.errors import SetupError, UsageError
 
@@ -266,7 +266,7 @@ def usual(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[list[str]]]:
     """What set-up says, and every process it starts."""
     import subprocess
 
-    from heapyard.catalog.peer_usual import install_usual
+    from heapyard.catalog.peers.usual import install_usual
 
     started: list[list[str]] = []
     run = subprocess.run
@@ -282,7 +282,7 @@ def test_who_waited_for_another_build_does_not_build_again(yard: Yard, monkeypat
     import fcntl
     import threading
 
-    from heapyard.catalog import peer_build
+    from heapyard.catalog.peers import build as peer_build
 
     install("bump")
     waiting, flock = threading.Event(), fcntl.flock
@@ -334,7 +334,7 @@ def test_without_a_network_one_sentence_and_no_second_attempt(yard: Yard, monkey
 
 
 def test_a_user_who_wants_no_network_is_left_alone(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    from heapyard.catalog.peer_usual import install_usual, usual_missing
+    from heapyard.catalog.peers.usual import install_usual, usual_missing
 
     monkeypatch.setenv("HEAPYARD_OFFLINE", "1")
     install_usual(pytest.fail)
@@ -349,7 +349,7 @@ def test_a_build_that_fails_is_told_once(yard: Yard, monkeypatch: pytest.MonkeyP
 
 
 def test_ctrl_c_during_a_build_leaves_nothing_half_done(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    from heapyard.catalog import peer_build
+    from heapyard.catalog.peers import build as peer_build
 
     with monkeypatch.context() as patch:
         def interrupted(*_: object) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import heapyard
-from heapyard.execute.loop_watcher import Moment, Watcher
+from heapyard.execute.loop.watcher import Moment, Watcher
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,7 @@ import pytest
 from test_trial import program, shim, trial
 from test_trial_launcher import launch
 
-from heapyard.execute.machine_files import Files
+from heapyard.execute.machine.files import Files
 from heapyard.execute.memory_groups import _make, group_for, home_of_groups
 from heapyard.execute.memory_source import obstacle_to_groups, source_finding
 from heapyard.model import places
@@ -172,7 +172,7 @@ def test_a_user_without_rights_falls_back_and_says_so() -> None:
     lab = Path(__file__).resolve().parents[2] / "lab"
     script = (
         "import os, sys; os.setgid(54321); os.setuid(54321); sys.path.insert(0, sys.argv[1]); from pathlib import Path; "
-        "from heapyard.execute.memory_groups import home_of_groups; from heapyard.execute.machine_files import Files; "
+        "from heapyard.execute.memory_groups import home_of_groups; from heapyard.execute.machine.files import Files; "
         "print(home_of_groups(Files(Path('/')))[1])"
     )
     done = subprocess.run(["/usr/bin/python3", "-c", script, str(lab)], capture_output=True, text=True)

@@ -17,7 +17,7 @@ from heapyard.catalog.own_heaps import own_heaps
 from heapyard.cli.check import _run
 from heapyard.execute import check_cases
 from heapyard.execute.check_cases import PROGRAM, all_cases, chosen_cases, run_case
-from heapyard.execute.loop_signals import stop_on_signals
+from heapyard.execute.loop.signals import stop_on_signals
 from heapyard.model import places
 from heapyard.model.allocator import Allocator
 from heapyard.model.check import CheckCase, Found, ReportCard
@@ -352,7 +352,7 @@ def test_cards_fit_80_columns_without_colour(capsys: pytest.CaptureFixture[str])
 
 
 def test_the_longest_calls_are_drawn_and_their_growth_is_named(tmp_path: Path) -> None:
-    from heapyard.report.figure_calls import write_calls
+    from heapyard.report.figures.calls import write_calls
     from heapyard.report.report_card import law_of_calls
 
     facts = {f"longest_call_{n}": (50.0 * n, "instructions") for n in (1000, 3000, 10_000, 30_000, 100_000, 300_000)}

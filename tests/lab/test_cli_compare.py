@@ -26,7 +26,7 @@ from heapyard.api.libraries import check_libraries
 from heapyard.cli.progress import PlainProgress, TerminalProgress
 from heapyard.cli.progress_width import LiveWidth
 from heapyard.execute.experiment import carry_out
-from heapyard.execute.loop_watcher import Moment
+from heapyard.execute.loop.watcher import Moment
 from heapyard.model.errors import HeapyardError, SetupError, UsageError
 from heapyard.model.experiment import Block, TrialOutcome
 from heapyard.model.record import Record
@@ -150,7 +150,7 @@ def test_one_allocator_alone_is_nothing_to_compare(heapyard) -> None:
 
 
 def test_an_unknown_baseline_is_said_before_anything_is_installed(heapyard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heapyard.catalog.peer_usual.install_usual", lambda say: pytest.fail("installed"))
+    monkeypatch.setattr("heapyard.catalog.peers.usual.install_usual", lambda say: pytest.fail("installed"))
     said = heapyard("compare", "--baseline", "nobody", "--", "true")
     assert said.code == 2 and "nobody" in said.err
 
@@ -316,14 +316,14 @@ def test_the_end_names_what_was_not_raced(monkeypatch: pytest.MonkeyPatch, capsy
 
     known = catalog(glibc="installed", slow="installed", swift="available", odd="available")
     monkeypatch.setattr("heapyard.catalog.allocators.load_allocators", lambda: known)
-    monkeypatch.setattr("heapyard.catalog.peer_usual.usual_missing", lambda: ["swift"])
+    monkeypatch.setattr("heapyard.catalog.peers.usual.usual_missing", lambda: ["swift"])
     mention_more_allocators({"glibc"})
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "heapyard: also installed and not in this race: slow; all of them: heapyard compare --allocators all",
         "heapyard: missing in this race: swift; for the next one: heapyard allocators install swift",
     ]
-    monkeypatch.setattr("heapyard.catalog.peer_usual.usual_missing", list)
+    monkeypatch.setattr("heapyard.catalog.peers.usual.usual_missing", list)
     mention_more_allocators({"glibc", "slow"})
     assert capsys.readouterr().err == (
         "heapyard: 2 more allocators can be had (swift, odd): heapyard allocators install NAME\n"

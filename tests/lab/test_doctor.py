@@ -17,11 +17,13 @@ from heapyard.cli import doctor as cli_doctor
 from heapyard.cli import doctor_noise
 from heapyard.cli.doctor_noise import measure_noise
 from heapyard.design.power import blocks_for
-from heapyard.execute import machine_load, machine_memory, machine_processor
-from heapyard.execute.machine import examine
-from heapyard.execute.machine_environment import environment
-from heapyard.execute.machine_files import Files
-from heapyard.execute.machine_finding import write_command
+from heapyard.execute.machine import load as machine_load
+from heapyard.execute.machine import memory as machine_memory
+from heapyard.execute.machine import processor as machine_processor
+from heapyard.execute.machine.examine import examine
+from heapyard.execute.machine.environment import environment
+from heapyard.execute.machine.files import Files
+from heapyard.execute.machine.finding import write_command
 from heapyard.model.errors import HeapyardError
 from heapyard.model.experiment import TrialOutcome
 from heapyard.model.metrics import PRIMARY_MEMORY

@@ -20,8 +20,8 @@ from yard import FakeLaunch, experiment, program
 
 from heapyard import store
 from heapyard.execute.experiment import Ending, carry_out
-from heapyard.execute.loop_signals import stop_on_signals
-from heapyard.execute.loop_watcher import Moment, Watcher
+from heapyard.execute.loop.signals import stop_on_signals
+from heapyard.execute.loop.watcher import Moment, Watcher
 from heapyard.model import journal as kinds
 from heapyard.model.errors import HeapyardError
 from heapyard.model.experiment import Experiment, TrialOutcome

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The include law of the native rooms: os <- core <- layers <- allocators <- abi, and backend <- spans <- frontend."""
+"""The include law of the native rooms: os <- core <- tracing <- policy <- layers <- allocators <- abi.
+
+Within the layers: backend <- spans <- frontend. base stands below the other rooms and on nothing; the heap does without it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STOREYS = ("heap/os", "heap/core", "heap/layers/backend", "heap/layers/spans", "heap/layers/frontend", "heap/layers",
-           "heap/allocators", "heap/abi")
+STOREYS = (
+    "heap/os",
+    "heap/core",
+    "heap/tracing",
+    "heap/policy",
+    "heap/layers/backend",
+    "heap/layers/spans",
+    "heap/layers/frontend",
+    "heap/layers",
+    "heap/allocators",
+    "heap/abi",
+)
 SHARED = ("heap/layers/concepts.hpp", "heap/layers/heap_usage.hpp")  # the contracts: below every layer
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 MOST_LINES = 320  # of a header of the heap: one idea, one sitting
@@ -45,11 +58,32 @@ def test_every_include_of_the_heap_points_downwards() -> None:
     assert not found
 
 
-def test_mutators_never_include_the_heap() -> None:
-    files = sources("mutators")
+# room -> rooms that it may include; a name without a folder, or one that begins with dots, is its own.
+MAY = {
+    "base": ("base",),
+    "mutators": ("base", "mutators"),
+    "tracer": ("base", "tracer", "heap/os", "heap/core", "heap/tracing"),
+    "lab/native": ("base",),
+}
+
+
+def strangers(room: str, source: str) -> list[str]:
+    """What a source of the room includes and may not."""
+    return [name for name in INCLUDE.findall(source)
+            if "/" in name and not name.startswith("../") and not name.startswith(tuple(f"{own}/" for own in MAY[room]))]
+
+
+@pytest.mark.parametrize("room", MAY)
+def test_rooms_include_only_what_stands_below_them(room: str) -> None:
+    files = sources(room)
     assert files
-    found = [str(path) for path in files if any(name.startswith("heap/") for name in INCLUDE.findall(path.read_text()))]
+    found = {str(path): names for path in files if (names := strangers(room, path.read_text()))}
     assert not found
+
+
+def test_the_law_sees_strangers() -> None:
+    assert strangers("mutators", '#include "heap/os/pages.hpp"\n#include "../kit/arena.hpp"\n') == ["heap/os/pages.hpp"]
+    assert strangers("base", '#include "mutators/kit/arena.hpp"\n') == ["mutators/kit/arena.hpp"]
 
 
 def test_headers_of_the_heap_stay_small() -> None:
@@ -62,6 +96,8 @@ def test_headers_of_the_heap_stay_small() -> None:
     [
         ("heap/core/ring.hpp", "heap/os/pages.hpp", False),
         ("heap/os/pages.hpp", "heap/core/ring.hpp", True),
+        ("heap/core/ring.hpp", "heap/policy/slab_classes.hpp", True),
+        ("heap/os/pages.hpp", "heap/tracing/page_events.hpp", True),
         ("heap/layers/spans/bucket_heap.hpp", "heap/layers/concepts.hpp", False),
         ("heap/layers/backend/best_fit_tree.hpp", "heap/layers/spans/page_record.hpp", True),
         ("heap/layers/spans/bucket_heap.hpp", "heap/layers/frontend/entry.hpp", True),

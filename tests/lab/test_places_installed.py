@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,7 @@ def test_a_real_wheel_in_a_fresh_environment(root: Path, tmp_path: Path) -> None
     bin_ = tmp_path / "venv" / "bin"
     carry_out(bin_ / "pip", "install", wheel)
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "HEAPYARD_OFFLINE": "1"}
+    assert (tmp_path / "venv" / "share" / "man" / "man1" / "heapyard.1").exists()
     told = carry_out(bin_ / "heapyard", "--version", env=env, cwd=tmp_path)
     assert "(wheel of " in told
     answer = carry_out(bin_ / "heapyard", "compare", "--allocators", "glibc,bfm", "--blocks", 2, "--", "sh", "-c", ":",
@@ -126,3 +128,35 @@ def test_a_debian_package_holds_the_heaps(tmp_path: Path) -> None:
     carry_out("dpkg-deb", "-x", package, tmp_path / "unpacked")
     (library,) = (tmp_path / "unpacked").glob("**/libelfmalloc.so")
     assert carry_out("sh", "-c", "echo served", env={"LD_PRELOAD": str(library)}) == "served\n"
+
+
+def container_engine() -> str:
+    """A program that builds images here, "" if none does: a client without its daemon does not count."""
+    for engine in ("podman", "docker"):
+        if shutil.which(engine) and subprocess.run([engine, "info"], capture_output=True, timeout=60).returncode == 0:
+            return engine
+    return ""
+
+
+def test_the_image_is_made_of_what_is_here(root: Path) -> None:
+    recipe = (root / "packaging" / "Containerfile").read_text()
+    sources = re.findall(r"/src/(\S+)", recipe)
+    assert sources and all((root / name).exists() for name in sources)
+    known = (root / "setup" / "debian-packages").read_text()
+    built = re.search(r"AS build\n.*?recommends (.*?)\nCOPY", recipe, re.DOTALL)
+    assert built and [word for word in built[1].split() if word != "\\" and word not in known] == []
+
+
+@pytest.mark.on_request
+def test_the_image_compares_and_checks(root: Path) -> None:
+    """HEAPYARD_IMAGE_BASE names an image of Debian where no registry can be reached."""
+    if not (engine := container_engine()):
+        pytest.skip("nothing builds images on this machine")
+    base = os.environ.get("HEAPYARD_IMAGE_BASE", "debian:12-slim")
+    carry_out(engine, "build", "--build-arg", f"BASE={base}", "--file", root / "packaging/Containerfile",
+              "--tag", "heapyard-test", root)
+    assert "(wheel of " in carry_out(engine, "run", "--rm", "heapyard-test", "--version")
+    answer = carry_out(engine, "run", "--rm", "heapyard-test", "compare", "--allocators", "glibc,bfm", "--blocks", 2,
+                       "--", "sh", "-c", ":")
+    assert "bfm" in answer
+    assert "passes" in carry_out(engine, "run", "--rm", "heapyard-test", "check", "bfm", "--only", "conformance/zero-bytes")

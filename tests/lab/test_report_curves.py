@@ -19,12 +19,12 @@ from heapyard.model.analysis import Analysis, CurvePoint, Curves, Interval
 from heapyard.model.figure import Figure
 from heapyard.model.metrics import METRICS
 from heapyard.model.record import Record
-from heapyard.report.curve_axes import ASIDE, levels_axis, levels_shown, oversubscribed_from, reach
-from heapyard.report.curve_tables import curve_table, curve_tables, heading, widest
-from heapyard.report.curve_units import Readable, readable
-from heapyard.report.edge_names import GAP, edge_places
-from heapyard.report.figure_curves import LONGEST, draw, shortened
-from heapyard.report.figure_parts import NARROW, WIDE
+from heapyard.report.curves.axes import ASIDE, levels_axis, levels_shown, oversubscribed_from, reach
+from heapyard.report.curves.tables import curve_table, curve_tables, heading, widest
+from heapyard.report.curves.units import Readable, readable
+from heapyard.report.figures.label_layout import GAP, edge_places
+from heapyard.report.figures.curves import LONGEST, draw, shortened
+from heapyard.report.figures.parts import NARROW, WIDE
 from heapyard.report.html import render, svg
 from heapyard.report.json_answer import answer
 from heapyard.report.markdown import markdown

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from simulated import curve, simulate
 
 from heapyard.model.errors import HeapyardError
-from heapyard.report import figure_forest, figure_scatter, page_data, page_tables
-from heapyard.report.figure_parts import NARROW, WIDE, fill
+from heapyard.report import page_data, page_tables
+from heapyard.report.figures import forest as figure_forest
+from heapyard.report.figures import scatter as figure_scatter
+from heapyard.report.figures.parts import NARROW, WIDE, fill
 from heapyard.report.html import render
-from heapyard.report.label_layout import place_labels
+from heapyard.report.figures.label_layout import place_labels
 from heapyard.report.standings import standings
 
 

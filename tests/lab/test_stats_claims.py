@@ -16,7 +16,7 @@ from heapyard.model.figure import Figure
 from heapyard.model.metrics import define, own_metric
 from heapyard.model.observations import Failure, Observations
 from heapyard.stats.analyse import analyse
-from heapyard.stats.claims import judge
+from heapyard.stats.claims.judge import judge
 
 SHAPES: dict[str, Truth] = {
     "constant": lambda n, _: 1.0,

@@ -12,7 +12,7 @@ from heapyard.model.experiment import Settings
 from heapyard.model.figure import Figure
 from heapyard.model.metrics import define, own_metric
 from heapyard.report import trend_words
-from heapyard.report.figure_ranks import ranks
+from heapyard.report.figures.ranks import ranks
 from heapyard.stats.rankings import ranking_of
 from heapyard.stats.tables import Table
 from heapyard.stats.trends import scalings_of, trends_of

@@ -16,8 +16,8 @@ from heapyard import store
 from heapyard.execute.experiment import carry_out
 from heapyard.model.errors import HeapyardError
 from heapyard.model.record import Record
-from heapyard.store.export import COLUMNS, write_csv, write_jsonl, write_parquet
-from heapyard.store.export_pyperf import write_pyperf
+from heapyard.store.exports.long_form import COLUMNS, write_csv, write_jsonl, write_parquet
+from heapyard.store.exports.pyperf import write_pyperf
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from heapyard.execute.trial import run_trial
 from heapyard.model.errors import HeapyardError
 from heapyard.model.figure import Figure
 from heapyard.model.record import Record
-from heapyard.store.export_dat import write_dat
+from heapyard.store.exports.dat import write_dat
 
 PLOTS = Path(__file__).resolve().parents[2] / "studies" / "plots"
 SHORT = {

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/clock.hpp"
 #include "tracer/collector/arrivals.hpp"
-#include "tracer/collector/monotonic.hpp"
 #include "tracer/collector/wait.hpp"
 #include "tracer/session/peer.hpp"
 
@@ -22,7 +22,7 @@ constexpr int kWelcomes = 8;                 // programs between two looks at al
 }  // namespace
 
 void Collector::run() {
-  std::uint64_t next_tick = monotonic() + kTick;
+  std::uint64_t next_tick = monotonic_ns() + kTick;
   bool parent = true, stopped = false, more = false;
   while (!stopped && (parent || more || !processes_.empty())) {
     const bool slept = !more && !processes_.empty() && sleep_until(next_tick);
@@ -43,9 +43,9 @@ void Collector::run() {
       stopped |= !parent && limits_.attached;
     }
     for (const Traced& traced : processes_) traced.process->drain();
-    if (monotonic() >= next_tick) {
+    if (monotonic_ns() >= next_tick) {
       for (const Traced& traced : processes_) traced.process->tick();
-      next_tick = monotonic() + kTick;
+      next_tick = monotonic_ns() + kTick;
     }
     finish_ended(more);
   }

@@ -10,12 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/shared.hpp"
+
 namespace heapyard::tracer {
 
 class FileBudget {
  public:
-  static constexpr std::uint64_t kSmallest = 64u << 10;  // bytes, a limit
-  static constexpr std::uint64_t kChunk = 64;            // of a chunk's head and what zstd adds to it
+  static constexpr std::uint64_t kSmallest = shared::kLeastTraceBytes;  // bytes, a limit
+  static constexpr std::uint64_t kChunk = 64;                           // of a chunk's head and what zstd adds to it
   static constexpr std::uint64_t kModule = 256;
 
   explicit FileBudget(std::uint64_t limit) : limit_(std::max(limit, kSmallest)) {}

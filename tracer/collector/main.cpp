@@ -58,10 +58,11 @@ int main(int count, char** arguments) {
         return 2;
     }
   }
-  const char* token = std::getenv("HEAPYARD_TOKEN");
+  const char* token = std::getenv(heapyard::shared::kTokenVariable);
   if (token == nullptr || socket_path.empty() || folder.empty() || limits.file_bytes < FileBudget::kSmallest) {
     std::fprintf(stderr,
-                 "collector: needs HEAPYARD_TOKEN, --socket PATH and --folder FOLDER; --limit is at least 65536\n");
+                 "collector: needs HEAPYARD_TOKEN, --socket PATH and --folder FOLDER; --limit is at least %ju\n",
+                 std::uintmax_t{FileBudget::kSmallest});
     return 2;
   }
   prctl(PR_SET_NAME, "heapyard-collec");

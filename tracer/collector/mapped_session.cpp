@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/collector/mapped_session.hpp"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
+
+#include "base/mapping.hpp"
 
 namespace heapyard::tracer {
 namespace {
@@ -17,9 +18,9 @@ Session map(int memory) {
     close(memory);
     throw std::system_error(EINVAL, std::generic_category(), "shared memory of a traced program");
   }
-  void* base = mmap(nullptr, static_cast<std::size_t>(facts.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  void* base = map_file(memory, static_cast<std::size_t>(facts.st_size));
   close(memory);
-  if (base == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "shared memory of a traced program");
+  if (base == nullptr) throw std::system_error(errno, std::generic_category(), "shared memory of a traced program");
   const Header& header = *static_cast<const Header*>(base);
   const bool known = header.magic == kMagic && header.version == kVersion &&
                      Layout(header).end <= static_cast<std::size_t>(facts.st_size);

@@ -3,17 +3,15 @@
 
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
-#include "tracer/collector/json.hpp"
-#include "tracer/collector/monotonic.hpp"
+#include "base/clock.hpp"
+#include "base/json.hpp"
 
 namespace heapyard::tracer {
 namespace {
@@ -27,15 +25,15 @@ std::uint64_t executable(std::uint32_t pid) {
   return facts.st_dev * 0x9e3779b97f4a7c15u ^ facts.st_ino;
 }
 
-// Words with a NUL after each, as a JSON array.
-std::string words_of(std::string_view all) {
-  std::string out = "[";
+// Words with a NUL after each.
+void write_words(Json& json, std::string_view all) {
+  json.open('[');
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find('\0', at), all.size());
-    out += (out.size() > 1 ? ", " : "") + json_text(all.substr(at, end - at));
+    json.value(all.substr(at, end - at));
     at = end + 1;
   }
-  return out + "]";
+  json.close(']');
 }
 
 const char* name_of(Mode mode) {
@@ -57,7 +55,8 @@ std::string path_of_trace(const std::string& folder, const std::string& program,
   char order[11];
   std::snprintf(order, sizeof order, "%06u", ++number);
   const std::string name = program.substr(program.rfind('/') + 1);
-  return folder + "/" + order + "-" + (name.empty() ? "program" : name) + "-" + std::to_string(pid) + ".hytrace";
+  return folder + "/" + order + "-" + (name.empty() ? "program" : name) + "-" + std::to_string(pid) +
+         shared::kTraceSuffix;
 }
 
 // A record of a module (Kind::kModule).
@@ -92,7 +91,9 @@ Process::Process(int memory, std::uint32_t peer, const std::string& folder, cons
       writer_(path_of_trace(folder, header().program, pid()), limits.file_bytes, accounts_, modules_) {
   pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid(), 0));
   exe_ = executable(pid());
-  writer_.begin(meta());
+  Text text;
+  write_meta(text);
+  writer_.begin(text.view());
 }
 
 Process::~Process() {
@@ -204,50 +205,44 @@ void Process::finish(const char* how) {
   sampled_.give_up_waiting(true, now, accounts_);
   note_resident();
   writer_.write_end(now, control_.interval(), peak_at());
-  writer_.finish(summary(how), now, now > kLong);  // in a build of many short programs, the others would wait
+  Text text;
+  write_summary(text, how);
+  writer_.finish(text.view(), now, now > kLong);  // in a build of many short programs, the others would wait
   header().mode.store(Mode::kOff);
   header().activity.begin_anew();
 }
 
-std::string Process::meta() const {
-  timespec real;
-  clock_gettime(CLOCK_REALTIME, &real);
-  const double began = static_cast<double>(real.tv_sec) + static_cast<double>(real.tv_nsec) * 1e-9 -
-                       static_cast<double>(monotonic() - clock_.start_nanoseconds()) * 1e-9;
-  std::ostringstream out;
-  out.precision(17);
-  out << "{\"format\": 1, \"pid\": " << pid() << ", \"parent\": " << tasks_.parent(header().parent)
-      << ", \"attached\": " << (header().attached != 0 ? "true" : "false") << ", \"mode\": \""
-      << name_of(control_.mode()) << "\", \"interval\": " << control_.interval() << ", \"depth\": " << header().depth
-      << ", \"page_record\": " << LossyRecorder::kFloor << ", \"rate\": " << Pace::kFirstRate
-      << ", \"started\": " << began << ", \"program\": " << json_text(header().program)
-      << ", \"allocator\": " << json_text(header().allocator) << ", \"command\": "
-      << words_of({header().command, std::min<std::size_t>(header().command_bytes, sizeof header().command)})
-      << ", \"limit_bytes\": " << limits_.file_bytes
-      << ", \"time_unit\": \"microseconds\", \"address_bits\": 64, \"byte_order\": \"little\"}";
-  return out.str();
+void Process::write_meta(Text& text) const {
+  const double began =
+      static_cast<double>(real_ns()) * 1e-9 - static_cast<double>(monotonic_ns() - clock_.start_nanoseconds()) * 1e-9;
+  Json json(text);
+  json.open('{').field("format", 1).field("pid", pid()).field("parent", tasks_.parent(header().parent));
+  json.field("attached", header().attached != 0).field("mode", name_of(control_.mode()));
+  json.field("interval", control_.interval()).field("depth", header().depth);
+  json.field("page_record", LossyRecorder::kFloor).field("rate", Pace::kFirstRate).field("started", began);
+  json.field("program", header().program).field("allocator", header().allocator).key("command");
+  write_words(json, {header().command, std::min<std::size_t>(header().command_bytes, sizeof header().command)});
+  json.field("limit_bytes", limits_.file_bytes).field("time_unit", "microseconds").field("address_bits", 64);
+  json.field("byte_order", "little").close('}');
 }
 
-std::string Process::summary(const char* how) const {
+void Process::write_summary(Text& text, const char* how) const {
   const Lost& lost = header().lost;
-  std::ostringstream json;
-  json.precision(17);
-  json << "{\"how\": " << json_text(how) << ", \"microseconds\": " << clock_.now() << ", \"mode\": \""
-       << name_of(control_.mode()) << "\", \"interval\": " << control_.interval()
-       << ", \"widest_interval\": " << control_.widest_interval() << ", \"rate\": " << writer_.coarsest_rate()
-       << ", \"events\": " << merger_.events() << ", \"records\": " << writer_.records()
-       << ", \"allocations\": " << static_cast<std::uint64_t>(accounts_.allocations + 0.5)
-       << ", \"frees\": " << static_cast<std::uint64_t>(std::max(0.0, accounts_.frees) + 0.5)
-       << ", \"peak_bytes\": " << accounts_.peak_bytes << ", \"peak_at\": " << peak_at()
-       << ", \"waits\": " << header().waits.load() << ", \"lost\": {\"nested\": " << lost.nested.load()
-       << ", \"no_ring\": " << lost.no_ring.load() << ", \"ring_full\": " << lost.ring_full.load()
-       << ", \"set_full\": " << lost.set_full.load() << ", \"frees\": " << sampled_.lost_frees() + lost.frees.load()
-       << ", \"unknown_frees\": " << sampled_.unknown_frees() + lost.unknown.load()
-       << ", \"unknown_chains\": " << exact_.unknown_chains() + sampled_.unknown_chains()
-       << ", \"torn_rings\": " << merger_.torn() << ", \"nodes\": " << accounts_.tree.refused()
-       << ", \"marks\": " << lost_marks_ << ", \"modules\": " << lost_modules_ << "}, \"chains_cut\": " << chains_.cut()
-       << ", \"chains_torn\": " << lost.chains_torn.load() << "}";
-  return json.str();
+  Json json(text);
+  json.open('{').field("how", how).field("microseconds", clock_.now()).field("mode", name_of(control_.mode()));
+  json.field("interval", control_.interval()).field("widest_interval", control_.widest_interval());
+  json.field("rate", writer_.coarsest_rate()).field("events", merger_.events()).field("records", writer_.records());
+  json.field("allocations", static_cast<std::uint64_t>(accounts_.allocations + 0.5));
+  json.field("frees", static_cast<std::uint64_t>(std::max(0.0, accounts_.frees) + 0.5));
+  json.field("peak_bytes", accounts_.peak_bytes).field("peak_at", peak_at()).field("waits", header().waits.load());
+  json.key("lost").open('{').field("nested", lost.nested.load()).field("no_ring", lost.no_ring.load());
+  json.field("ring_full", lost.ring_full.load()).field("set_full", lost.set_full.load());
+  json.field("frees", sampled_.lost_frees() + lost.frees.load());
+  json.field("unknown_frees", sampled_.unknown_frees() + lost.unknown.load());
+  json.field("unknown_chains", exact_.unknown_chains() + sampled_.unknown_chains());
+  json.field("torn_rings", merger_.torn()).field("nodes", accounts_.tree.refused());
+  json.field("marks", lost_marks_).field("modules", lost_modules_).close('}');
+  json.field("chains_cut", chains_.cut()).field("chains_torn", lost.chains_torn.load()).close('}');
 }
 
 }  // namespace heapyard::tracer

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/text.hpp"
 #include "tracer/collector/accounts.hpp"
 #include "tracer/collector/chain_table.hpp"
 #include "tracer/collector/exact_events.hpp"
@@ -77,8 +78,8 @@ class Process {
   void take_rings_of_the_dead();
   void note_resident();
   std::uint64_t peak_at() const { return clock_.microseconds(accounts_.peak_stamp); }
-  std::string meta() const;
-  std::string summary(const char* how) const;
+  void write_meta(Text& text) const;
+  void write_summary(Text& text, const char* how) const;
 
   MappedSession memory_;
   Limits limits_;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tracer/collector/monotonic.hpp"
+#include "base/clock.hpp"
 #include "tracer/session/layout.hpp"
 
 namespace heapyard::tracer {
@@ -24,7 +24,7 @@ class ProgramClock {
   // Looks at both clocks.
   void calibrate() {
     now_stamp_ = stamp();
-    const std::uint64_t nanoseconds = monotonic() - start_nanoseconds_;
+    const std::uint64_t nanoseconds = monotonic_ns() - start_nanoseconds_;
     now_ = nanoseconds / 1000;
     if (now_stamp_ > start_stamp_ && nanoseconds > 0)
       nanoseconds_per_stamp_ = static_cast<double>(nanoseconds) / static_cast<double>(now_stamp_ - start_stamp_);

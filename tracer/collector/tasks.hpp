@@ -7,15 +7,16 @@
 #pragma once
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
-#include <sstream>
+#include <cstdlib>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -50,8 +51,8 @@ class Tasks {
   std::string name_of(std::uint32_t id) const {
     std::string name;
     if (const std::uint32_t task = here(id); task != 0) {
-      std::ifstream in(folder_ + "task/" + std::to_string(task) + "/comm");
-      std::getline(in, name);
+      name = contents(folder_ + "task/" + std::to_string(task) + "/comm");
+      name.resize(std::min(name.find('\n'), name.size()));
     }
     return name;
   }
@@ -69,13 +70,24 @@ class Tasks {
   // The numbers of a line of a status file.
   static std::vector<std::uint32_t> numbers(const std::string& path, const std::string& field) {
     std::vector<std::uint32_t> found;
-    std::ifstream status(path);
-    for (std::string line; std::getline(status, line);) {
-      if (line.rfind(field, 0) != 0) continue;
-      std::istringstream fields(line.substr(field.size()));
-      for (std::uint32_t number; fields >> number;) found.push_back(number);
+    const std::string status = "\n" + contents(path);
+    const std::size_t line = status.find("\n" + field);
+    if (line == std::string::npos) return found;
+    const char* at = status.c_str() + line + 1 + field.size();
+    for (char* end; *at != '\n' && *at != '\0'; at = end) {  // bound: nested namespaces
+      found.push_back(static_cast<std::uint32_t>(std::strtoul(at, &end, 10)));
+      if (end == at) break;
     }
     return found;
+  }
+  // A small file of the kernel; empty if it cannot be read. No stream: the collector stays small without them.
+  static std::string contents(const std::string& path) {
+    std::string text(4096, '\0');
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, text.data(), text.size()) : 0;
+    if (file >= 0) close(file);
+    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    return text;
   }
 
   std::uint32_t here(std::uint32_t id) const {

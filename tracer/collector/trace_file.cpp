@@ -15,7 +15,6 @@
 namespace heapyard::tracer {
 namespace {
 
-constexpr char kFileMagic[] = "heapyard-trace 1\n";
 constexpr int kLevel = 3;
 
 // CRC-32 of IEEE 802.3, as zlib and Python's zlib.crc32 compute it.
@@ -34,23 +33,14 @@ std::uint32_t crc32(std::string_view bytes) {
   return ~crc;
 }
 
-struct ChunkHead {
-  char magic[4];  // "HYCK"
-  char kind;
-  char reserved[3];
-  std::uint32_t raw, stored;  // bytes
-  std::uint32_t crc;          // of what is stored
-  std::uint32_t reserved_too;
-  std::uint64_t from, to;  // microseconds
-};
-static_assert(sizeof(ChunkHead) == 40);
+using shared::ChunkHead;
 
 }  // namespace
 
 TraceFile::TraceFile(const std::string& path)
     : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
   if (file_ < 0) throw std::system_error(errno, std::generic_category(), path);
-  put({kFileMagic, sizeof kFileMagic - 1});
+  put(shared::kTraceMagic);
 }
 
 TraceFile::~TraceFile() { close(file_); }
@@ -79,15 +69,14 @@ bool TraceFile::write(Chunk kind, std::string_view bytes, std::uint64_t from, st
                         bytes.data(), bytes.size(), kLevel);
   if (ZSTD_isError(stored) != 0) return false;
   compressed_.resize(sizeof(ChunkHead) + stored);
-  ChunkHead head{{'H', 'Y', 'C', 'K'},
-                 static_cast<char>(kind),
-                 {},
-                 static_cast<std::uint32_t>(bytes.size()),
-                 static_cast<std::uint32_t>(stored),
-                 crc32(std::string_view(compressed_).substr(sizeof(ChunkHead))),
-                 0,
-                 from,
-                 to};
+  ChunkHead head{};
+  std::memcpy(head.magic, shared::kChunkMagic, sizeof head.magic);
+  head.kind = static_cast<char>(kind);
+  head.raw = static_cast<std::uint32_t>(bytes.size());
+  head.stored = static_cast<std::uint32_t>(stored);
+  head.crc = crc32(std::string_view(compressed_).substr(sizeof head));
+  head.begin = from;
+  head.end = to;
   std::memcpy(compressed_.data(), &head, sizeof head);
   const std::uint64_t offset = bytes_;
   if (!put(compressed_)) return false;
@@ -105,10 +94,8 @@ bool TraceFile::finish(bool to_disk) {
   }
   const std::uint64_t offset = bytes_;
   if (!write(Chunk::kIndex, index.view(), 0, 0)) return false;
-  char trailer[16];
-  std::memcpy(trailer, &offset, 8);
-  std::memcpy(trailer + 8, "HYINDEX1", 8);
-  return put({trailer, sizeof trailer}) && (!to_disk || fsync(file_) == 0);
+  return put({reinterpret_cast<const char*>(&offset), sizeof offset}) && put(shared::kIndexMagic) &&
+         (!to_disk || fsync(file_) == 0);
 }
 
 }  // namespace heapyard::tracer

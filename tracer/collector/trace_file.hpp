@@ -9,21 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shared.hpp"
+
 namespace heapyard::tracer {
 
-enum class Chunk : char {
-  kMeta = 'M',      // JSON: what was traced, how
-  kModules = 'O',   // files mapped into the program
-  kNodes = 'N',     // call tree: parent, module, offset
-  kChanges = 'C',   // memory of nodes over time
-  kTotals = 'T',    // of the whole process over time
-  kSnapshot = 'S',  // exact composition of an instant
-  kChains = 'H',    // per chain: allocations over the whole run
-  kThreads = 'R',
-  kSizes = 'Z',  // histogram of sizes
-  kEnd = 'E',    // JSON: how it ended, what was lost
-  kIndex = 'I',
-};
+using Chunk = shared::ChunkKind;
 
 class TraceFile {
  public:

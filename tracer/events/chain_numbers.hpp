@@ -8,12 +8,11 @@
 // Errors: full: 0; the caller counts it.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/mapping.hpp"
 #include "tracer/session/owner.hpp"
 
 namespace heapyard::tracer {
@@ -23,11 +22,8 @@ class ChainNumbers {
   // False: there is no address space.
   bool prepare() {
     if (hashes_ != nullptr) return true;
-    void* memory = mmap(nullptr, Owner::kChains * sizeof *hashes_, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    hashes_ = static_cast<std::atomic<std::uint64_t>*>(memory);
-    return true;
+    hashes_ = static_cast<std::atomic<std::uint64_t>*>(map_sparse(Owner::kChains * sizeof *hashes_));
+    return hashes_ != nullptr;
   }
 
   // The number of `hash` will be asked for: where it may be is fetched from memory meanwhile.

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/clock.hpp"
+#include "base/mapping.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/session/peer.hpp"
 #include "tracer/session/untraced.hpp"
@@ -35,7 +36,7 @@ bool parse(const char* text, Wish& wish) {
   wish.mode = static_cast<Mode>(std::strtoul(text, &end, 10));
   if (*end != ':') return false;
   wish.log2_interval = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
-  if (*end != ':' || wish.log2_interval < 1 || wish.log2_interval > 40) return false;
+  if (*end != ':' || wish.log2_interval < 1 || wish.log2_interval > shared::kMostLog2Interval) return false;
   wish.depth = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
   if (*end != ':' || wish.depth < 1 || wish.depth > kFrames) return false;
   wish.token = end + 1;
@@ -107,10 +108,9 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   const Layout layout(rings, ring_bytes, buckets);
   const int memory = memfd_create("heapyard-trace", MFD_CLOEXEC);
   const bool sized = memory >= 0 && rings != 0 && ftruncate(memory, static_cast<off_t>(layout.end)) == 0;
-  void* base =
-      sized ? mmap(nullptr, layout.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory, 0) : MAP_FAILED;
-  if (base == MAP_FAILED || !prepare(wish.mode)) {
-    if (base != MAP_FAILED) munmap(base, layout.end);
+  void* const base = sized ? map_file(memory, layout.end, true) : nullptr;
+  if (base == nullptr || !prepare(wish.mode)) {
+    if (base != nullptr) munmap(base, layout.end);
     if (memory >= 0) close(memory);
     tell_why_not(wish, Untraced::kNoMemory);
     return {};
@@ -129,11 +129,8 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   header.attached = loaded_late();
   header.mode.store(wish.mode);
   header.log2_interval.store(wish.log2_interval);
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
   header.start_stamp = stamp();
-  header.start_nanoseconds =
-      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  header.start_nanoseconds = monotonic_ns();
   const ssize_t length = readlink("/proc/self/exe", header.program, sizeof header.program - 1);
   if (length > 0) header.program[length] = '\0';
   if (const int words = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); words >= 0) {

@@ -47,7 +47,7 @@ void prepare_process_once() {
 // taken before anything is recorded.
 [[gnu::constructor]] void begin() {
   if (dlsym(RTLD_DEFAULT, "dlclose") != reinterpret_cast<void*>(&dlclose)) set_loaded_late();
-  const char* wish = environ == nullptr ? nullptr : secure_getenv("HEAPYARD_TRACE");
+  const char* wish = environ == nullptr ? nullptr : secure_getenv(shared::kWishVariable);
   if (wish == nullptr) return;
   if (!loaded_late() && defined_by_executable("malloc"))
     tell_of_own_malloc(wish);
@@ -72,7 +72,7 @@ bool connect() {
     return false;  // another thread is at it
   const SettingUp setting_up;
   current.session =
-      connect_to_collector(current.wish[0] != '\0' ? current.wish : secure_getenv("HEAPYARD_TRACE"), prepare);
+      connect_to_collector(current.wish[0] != '\0' ? current.wish : secure_getenv(shared::kWishVariable), prepare);
   if (!current.session) {
     current.connection.store(Connection::kNobodyThere);
     give_calls_back();

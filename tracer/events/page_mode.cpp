@@ -25,7 +25,7 @@ void page_returned(void* memory) noexcept { record_free(memory, FreeKind::kFree)
 
 }  // namespace
 
-constexpr os::PageEvents kPageEvents{page_taken, page_returned};
+constexpr tracing::PageEvents kPageEvents{page_taken, page_returned};
 
 void record_page(ThreadState& self, void* memory, std::size_t bytes, void* frame) {
   const Registers at = caller_of(frame);

@@ -6,12 +6,12 @@
 
 #include <cstddef>
 
-#include "heap/os/page_events.hpp"
+#include "heap/tracing/page_events.hpp"
 #include "tracer/events/thread_state.hpp"
 
 namespace heapyard::tracer {
 
-extern const os::PageEvents kPageEvents;  // what the heap is to call
+extern const tracing::PageEvents kPageEvents;  // what the heap is to call
 
 // The thread is ready(), and this is in the middle of a recording.
 void record_page(ThreadState& self, void* memory, std::size_t bytes, void* frame);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/mapping.hpp"
 #include "tracer/session/layout.hpp"
 
 namespace heapyard::tracer {
@@ -30,9 +31,9 @@ class Shadow {
   bool prepare(unsigned log2_step) {
     if (regions_ != nullptr) return true;
     log2_step_ = log2_step;
-    void* memory = map(kRegions * sizeof *regions_);
+    void* memory = map_sparse(kRegions * sizeof *regions_);
     regions_ = static_cast<std::atomic<Region*>*>(memory);
-    spare_ = static_cast<Region*>(map(region_bytes()));
+    spare_ = static_cast<Region*>(map_sparse(region_bytes()));
     return memory != nullptr;
   }
 
@@ -89,7 +90,7 @@ class Shadow {
     return regions_[address >> kRegionShift & (kRegions - 1)];
   }
   Region* put_region(std::atomic<Region*>& entry) {
-    void* memory = map(region_bytes());
+    void* memory = map_sparse(region_bytes());
     if (memory == nullptr) memory = std::exchange(spare_, nullptr);  // what the program got last is worth it
     auto* region = static_cast<Region*>(memory);
     if (region == nullptr || madvise(region->has, forgettable_bytes(), MADV_WIPEONFORK) != 0) return nullptr;
@@ -102,10 +103,6 @@ class Shadow {
     while (!newest_.compare_exchange_weak(region->older, region, std::memory_order_release)) {
     }
     return region;
-  }
-  static void* map(std::size_t bytes) {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? nullptr : memory;
   }
 
   std::atomic<Region*>* regions_ = nullptr;

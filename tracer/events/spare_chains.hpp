@@ -6,10 +6,9 @@
 // any. Forks: a child has those that were spare, and leaks those of the threads it has not.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <atomic>
 
+#include "base/mapping.hpp"
 #include "tracer/events/thread_state.hpp"
 
 namespace heapyard::tracer {
@@ -25,8 +24,7 @@ class SpareChains {
         return memory;
       }
     }
-    void* memory = mmap(nullptr, sizeof(ChainMemory), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? nullptr : static_cast<ChainMemory*>(memory);
+    return static_cast<ChainMemory*>(map_private(sizeof(ChainMemory)));
   }
 
   void give(ChainMemory* memory) {

@@ -14,7 +14,7 @@ namespace heapyard::tracer {
 namespace {
 
 // Also for a thread that has recorded nothing, so without its ring.
-os::SampleTurn draw_turn(std::size_t counted) noexcept {
+tracing::SampleTurn draw_turn(std::size_t counted) noexcept {
   ThreadState& self = this_thread;
   if (self.busy == Busy::kSettingUp || !connected()) return {until_asked_again() / (counted + 1) + 1, 0};
   if (mode() != Mode::kSampled) return {~std::uint64_t{0}, 0};  // it will not be sampled again
@@ -54,6 +54,6 @@ bool sample_returned(void* block) noexcept { return record_free(block, FreeKind:
 
 }  // namespace
 
-constexpr os::SampleEvents kSampleEvents{draw_turn, sample_taken, large_taken, sample_returned};
+constexpr tracing::SampleEvents kSampleEvents{draw_turn, sample_taken, large_taken, sample_returned};
 
 }  // namespace heapyard::tracer

@@ -4,10 +4,10 @@
 // Cost: O(frames) a sample, O(1) else. Threads: any, without locks of the heap held. Signals: recording_guard.hpp.
 #pragma once
 
-#include "heap/os/sample_events.hpp"
+#include "heap/tracing/sample_events.hpp"
 
 namespace heapyard::tracer {
 
-extern const os::SampleEvents kSampleEvents;  // what the heap is to call
+extern const tracing::SampleEvents kSampleEvents;  // what the heap is to call
 
 }  // namespace heapyard::tracer

@@ -35,6 +35,7 @@ struct TargetProcess {
   ExtendedState extended = ExtendedState::of_this_machine();
   Unwinder unwinder;
 
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): whoever made this process has found them
   const UnsafePlaces& unsafe() const { return *unsafe_; }
 
  private:

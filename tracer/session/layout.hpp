@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/shared.hpp"
 #include "tracer/session/activity.hpp"
 #include "tracer/session/bell.hpp"
 #include "tracer/session/owner.hpp"
@@ -19,15 +20,10 @@ namespace heapyard::tracer {
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
 inline constexpr std::uint32_t kVersion = 8;
 inline constexpr std::size_t kPage = 4096;
-inline constexpr std::uint32_t kRings = 1024;  // threads at once
-inline constexpr std::uint32_t kFrames = 256;  // of a chain at most
+inline constexpr std::uint32_t kRings = 1024;                  // threads at once
+inline constexpr std::uint32_t kFrames = shared::kMostFrames;  // of a chain at most
 
-enum class Mode : std::uint32_t {  // MODES of lab/heapyard/execute/collector.py
-  kOff,                            // nothing is recorded any more: the collector has gone
-  kSampled,                        // allocations by Poisson's process over bytes; frees of sampled blocks
-  kExact,                          // every allocation and every free
-  kPages,                          // page records and spans that a heap takes and gives back
-};
+using Mode = shared::TracerMode;
 
 // What a ring holds: records of 64-bit words. The first word has the kind in its top byte and an address or a number
 // below.

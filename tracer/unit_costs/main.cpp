@@ -7,7 +7,6 @@
 // Rounds of 200,000 pairs of malloc and free, each round in every way, in shuffled order; a cost is the median over
 // rounds of the difference to bare pairs, in nanoseconds and as a share of a pair, with the 95 % interval of the median
 // by order statistics. The parts are the tracer's own headers.
-#include <time.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -21,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include <sys/mman.h>
-
+#include "base/clock.hpp"
+#include "base/mapping.hpp"
 #include "tracer/events/chain_walker.hpp"
 #include "tracer/events/own_stack.hpp"
 #include "tracer/session/poisson.hpp"
@@ -31,6 +30,7 @@
 
 namespace {
 
+using namespace heapyard;
 using namespace heapyard::tracer;
 
 constexpr int kPairs = 200'000;
@@ -44,12 +44,6 @@ OwnStack own_stack;
 thread_local std::int64_t to_sample __attribute__((tls_model("initial-exec"))) = 1 << 30;
 std::uintptr_t frames[256];
 volatile std::uint64_t sink;
-
-std::uint64_t now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 void consume() {
   Ring& shared = *ring.ring();
@@ -77,7 +71,7 @@ using Part = void (*)(void* block, std::size_t size);
     std::abort();
 }
 [[gnu::noinline]] void tick(void*, std::size_t) { sink = stamp(); }
-[[gnu::noinline]] void clock_of_the_kernel(void*, std::size_t) { sink = now(); }
+[[gnu::noinline]] void clock_of_the_kernel(void*, std::size_t) { sink = monotonic_ns(); }
 [[gnu::noinline]] void ring_of_four_words(void*, std::size_t size) { record(4, size); }
 [[gnu::noinline]] void frame_pointers(void*, std::size_t) {
   const auto* frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
@@ -147,14 +141,14 @@ constexpr Way kWays[] = {
 
 // Nanoseconds of a pair with the part beside it, `depth` calls down.
 [[gnu::noinline]] double pairs(Part part, int count) {
-  const std::uint64_t begin = now();
+  const std::uint64_t begin = monotonic_ns();
   for (int turn = 0; turn < count; ++turn) {
     void* block = std::malloc(64);
     asm volatile("" : : "r"(block) : "memory");
     if (part != nullptr) part(block, 64);
     std::free(block);
   }
-  return static_cast<double>(now() - begin) / count;
+  return static_cast<double>(monotonic_ns() - begin) / count;
 }
 [[gnu::noinline]] double below(int depth, Part part, int count) {
   char room[48];
@@ -173,8 +167,8 @@ int main(int count, char** arguments) {
     return 2;
   }
   const Layout layout(1, 1 << 16, 64);
-  void* base = mmap(nullptr, layout.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) return 1;
+  void* base = map_shared(layout.end);
+  if (base == nullptr) return 1;
   session = Session(base, layout);
   session.header().rings = 1;
   session.header().ring_bytes = 1 << 16;
@@ -182,7 +176,7 @@ int main(int count, char** arguments) {
   ring = RingWriter(session.ring(0), session.words(0), 1 << 16, session.header().bell);
   std::vector<std::vector<double>> costs(std::size(kWays));
   std::vector<double> bare;
-  std::mt19937 random(static_cast<unsigned>(now()));
+  std::mt19937 random(static_cast<unsigned>(monotonic_ns()));
   std::vector<std::size_t> order(std::size(kWays));
   std::iota(order.begin(), order.end(), 0);
   for (const Way& way : kWays) below(way.depth, way.part, 1000);

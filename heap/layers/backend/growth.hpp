@@ -7,12 +7,13 @@
 
 #include <cstddef>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
 // A mebibyte at a time, in the system's usual pages.
-template <class Pages>
+template <PageSource Pages>
 struct SmallSteps {
   static constexpr std::size_t kStep = std::size_t{1} << 20;
 
@@ -28,7 +29,7 @@ struct SmallSteps {
 // Once the heap is large, huge pages: 512 page faults in one. From kHugeFrom on the page that is not yet full wastes a
 // few percent at most. Only small requests ask for them: of a block above kDense a program may touch a fraction, and a
 // huge page would hold all of it.
-template <class Pages>
+template <PageSource Pages>
 struct HugeSteps {
   static constexpr std::size_t kHuge = std::size_t{2} << 20;
   static constexpr std::size_t kHugeFrom = std::size_t{16} << 20;

@@ -9,11 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
-template <class Pages>
+template <MovingPageSource Pages>
 class LoneMapping {
  public:
   static constexpr std::size_t kPrefix = 2 * sizeof(std::size_t);

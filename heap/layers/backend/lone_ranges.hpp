@@ -8,15 +8,18 @@
 #include <cstddef>
 
 #include "heap/layers/backend/lone_mapping.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 
 namespace heapyard {
 
-template <class Pages>
+template <MovingPageSource Pages>
 class LoneRanges {
   using Lone = LoneMapping<Pages>;
 
  public:
+  static constexpr bool kMapsEach = true;
+
   constexpr LoneRanges() = default;
   void* allocate(std::size_t bytes) { return Lone::allocate(bytes, Lone::kPrefix); }
   void* allocate_aligned(std::size_t bytes, std::size_t alignment) { return Lone::allocate(bytes, alignment); }

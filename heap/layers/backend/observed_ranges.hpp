@@ -8,11 +8,11 @@
 #include <cstddef>
 
 #include "heap/layers/concepts.hpp"
-#include "heap/os/page_events.hpp"
+#include "heap/tracing/page_events.hpp"
 
 namespace heapyard {
 
-template <RangeSource Ranges>
+template <LargeSource Ranges>
 class ObservedRanges : public Ranges {
  public:
   void* allocate(std::size_t bytes) { return told(Ranges::allocate(bytes)); }
@@ -20,20 +20,20 @@ class ObservedRanges : public Ranges {
     return told(Ranges::allocate_aligned(bytes, alignment));
   }
   void free(void* range) {
-    os::page_returned(range);
+    tracing::page_returned(range);
     Ranges::free(range);
   }
   bool resize(void* range, std::size_t bytes) {
     const std::size_t before = Ranges::usable(range);
     if (!Ranges::resize(range, bytes)) return false;
     if (Ranges::usable(range) != before) {
-      os::page_returned(range);
+      tracing::page_returned(range);
       told(range);
     }
     return true;
   }
   void* move(void* range, std::size_t bytes) {
-    os::page_returned(range);  // before: its place may be another's at once
+    tracing::page_returned(range);  // before: its place may be another's at once
     void* moved = Ranges::move(range, bytes);
     told(moved == nullptr ? range : moved);
     return moved;
@@ -41,7 +41,7 @@ class ObservedRanges : public Ranges {
 
  private:
   void* told(void* range) {
-    if (range != nullptr) os::page_taken(range, Ranges::usable(range));
+    if (range != nullptr) tracing::page_taken(range, Ranges::usable(range));
     return range;
   }
 };

@@ -9,12 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
 // Owner: has the window as its static member `spans` (virtual_spans.hpp).
-template <class Pages, class Owner>
+template <PageSource Pages, class Owner>
 struct OutsideSpans : Pages {
   static void* map(std::size_t bytes) {
     void* memory = Pages::map(bytes);
@@ -22,7 +24,9 @@ struct OutsideSpans : Pages {
       return memory;
     Pages::unmap(memory, bytes);
     const std::uintptr_t start = Owner::spans.start(), end = Owner::spans.end();
-    for (std::uintptr_t away = bytes + kLeast; away <= kMost && away != 0; away *= 2) {  // bound: 24
+    os::Bound bound(25);  // powers of two from kLeast to kMost
+    for (std::uintptr_t away = bytes + kLeast; away <= kMost && away != 0; away *= 2) {
+      bound.turn();
       for (const std::uintptr_t wish : {start > away ? start - away : 0, end + away}) {
         if (wish == 0) continue;
         memory = Pages::map_near(reinterpret_cast<void*>(wish & ~kLow), bytes);

@@ -15,8 +15,9 @@
 #include <cstdint>
 
 #include "heap/core/tagged_stack.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/os/threads.hpp"
-#include "heap/os/page_events.hpp"
+#include "heap/tracing/page_events.hpp"
 
 namespace heapyard {
 
@@ -30,7 +31,7 @@ struct NoMadvise {
 // Backends: stacks of a slot at most.
 // Span: has Concurrency, `Atomic<Span*> link`, in_class(), and a first page that must stay; the pool's are `there`, how
 // many of its bytes are mapped, and `before`, the span made before it. Spans: VirtualSpans or PageGroups.
-template <class Classes, class SpanT, class Spans, class OnEmpty, unsigned Backends>
+template <PooledClasses Classes, class SpanT, SpanSource Spans, GiveBackPolicy OnEmpty, unsigned Backends>
 class SpanPool {
  public:
   using Span = SpanT;
@@ -53,12 +54,12 @@ class SpanPool {
         span = nullptr;
       }
     }
-    if (span != nullptr) os::page_taken(span, bytes);
+    if (span != nullptr) tracing::page_taken(span, bytes);
     return span;
   }
 
   void put(Span* span, unsigned thread) {
-    os::page_returned(span);
+    tracing::page_returned(span);
     if (!came_.load(std::memory_order_relaxed)) came_.store(true, std::memory_order_relaxed);
     if (OnEmpty::kGivesBack && span->in_class() > Classes::kFine) give_back(span, false);
     push(span, thread);
@@ -97,6 +98,7 @@ class SpanPool {
     if (span == nullptr) return nullptr;
     span->there = static_cast<std::uint32_t>(there);
     span->before = made_.load(std::memory_order_relaxed);
+    // Bound: each turn is a span that another thread made.
     while (!made_.compare_exchange_weak(span->before, span, std::memory_order_release, std::memory_order_relaxed)) {
     }
     return span;

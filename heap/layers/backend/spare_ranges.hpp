@@ -15,11 +15,13 @@
 namespace heapyard {
 
 // Lone: LoneRanges, perhaps observed. Tree: the words before its ranges are {even, 0}.
-template <RangeSource Lone, RangeSource Tree, class Pages>
+template <LargeSource Lone, ShrinkingSource Tree, MovingPageSource Pages>
 class SpareRanges {
   using Mapping = LoneMapping<Pages>;
 
  public:
+  static constexpr bool kMapsEach = Lone::kMapsEach;
+
   constexpr explicit SpareRanges(Tree& tree) : tree_(tree) {}
 
   void* allocate(std::size_t bytes) {

@@ -19,6 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/notice.hpp"
 #include "heap/os/pages.hpp"
 
@@ -27,7 +29,7 @@ namespace heapyard {
 // Bytes: of a span. Colours: places at which a span may begin, kColour apart, each span its own by its address; a
 // power of two. What begins at multiples of 2 MiB meets in the same few lines of every cache. Most: bytes of the
 // window.
-template <class Pages, std::size_t Bytes = std::size_t{2} << 20, unsigned Colours = 1,
+template <PlacedPageSource Pages, std::size_t Bytes = std::size_t{2} << 20, unsigned Colours = 1,
           std::size_t Most = std::size_t{32} << 40>
 class VirtualSpans {
  public:
@@ -165,7 +167,9 @@ class VirtualSpans {
 
   void hold() {
     held_ = true;
-    for (std::size_t bytes = Most < kMostHeld ? Most : kMostHeld; bytes >= kLeastHeld; bytes /= 2) {  // bound: 10
+    os::Bound bound(11);  // powers of two from kMostHeld down to kLeastHeld
+    for (std::size_t bytes = Most < kMostHeld ? Most : kMostHeld; bytes >= kLeastHeld; bytes /= 2) {
+      bound.turn();
       // Twice as much must be there: large blocks and the program's own mappings need the rest.
       void* memory = Pages::hold(2 * bytes, kSpan);
       if (memory == nullptr) continue;

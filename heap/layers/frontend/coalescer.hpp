@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
+
 namespace heapyard {
 
 // Slab: bit_of(object). Cells: a power of two.
-template <class Slab, unsigned Cells>
+template <BitSlab Slab, unsigned Cells>
 class Coalescer {
   static_assert(std::has_single_bit(Cells) && Cells <= 1u << 16);
 

@@ -12,6 +12,7 @@
 
 #include <atomic>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/os/lock.hpp"
@@ -19,12 +20,10 @@
 
 namespace heapyard {
 
-// Most: buffers at most.
-template <class Buffer, unsigned Most>
+// Most: buffers at most. Owner: the heap, whose threads' buffers these are.
+template <ThreadBuffer Buffer, unsigned Most, class Owner>
 class CoreBuffers {
  public:
-  static constexpr bool kSampled = false;
-  static_assert(!Buffer::kSampled);
   using Pool = typename Buffer::Pool;
   using Span = typename Buffer::Span;
   struct Guarded {
@@ -35,7 +34,7 @@ class CoreBuffers {
     static Thread nobody;
     Guarded* guarded;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit CoreBuffers(Pool& pool) : pool_(pool) {}
@@ -63,6 +62,8 @@ class CoreBuffers {
   }
 
   void* refill(const Visit& visit, unsigned c) {
+    if (visit.thread == nullptr) [[unlikely]]
+      return nullptr;
     Guarded& guarded = *visit.thread->guarded;
     const os::Locked locked(guarded.lock);
     void* block = guarded.buffer.allocate(c);  // another thread may have refilled it
@@ -134,7 +135,7 @@ class CoreBuffers {
   Guarded buffers_[Most];
 };
 
-template <class Buffer, unsigned Most>
-constinit typename CoreBuffers<Buffer, Most>::Thread CoreBuffers<Buffer, Most>::Thread::nobody{};
+template <ThreadBuffer Buffer, unsigned Most, class Owner>
+constinit typename CoreBuffers<Buffer, Most, Owner>::Thread CoreBuffers<Buffer, Most, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

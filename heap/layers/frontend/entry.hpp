@@ -15,8 +15,9 @@
 
 namespace heapyard {
 
-// Thread: the front end of one thread, with `static Thread nobody`.
-template <class Thread>
+// Thread: the front end of one thread, with `static Thread nobody`. Owner: the heap, for front ends of one type may be
+// of several.
+template <class Thread, class Owner>
 class Entry {
  public:
   enum class Phase : std::uint8_t { fresh, live, inside, ended };

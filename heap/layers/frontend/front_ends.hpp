@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "heap/core/tagged_stack.hpp"
+#include "heap/layers/concepts.hpp"
 
 namespace heapyard {
 
@@ -20,7 +21,7 @@ struct NothingHeld {
 };
 
 // Thread: a front end, with `std::atomic<Thread*> link` and `Thread* before`, for us.
-template <class Thread>
+template <Linked Thread>
 class FrontEnds {
  public:
   constexpr FrontEnds() = default;

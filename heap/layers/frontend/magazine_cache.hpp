@@ -18,23 +18,25 @@
 #include <cstring>
 #include <utility>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/coalescer.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/magazine_capacity.hpp"
-#include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_places.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
-template <class HeapT, class Map, class Pages, class Capacity, class Sampling = NotSampled>
+// Owner: the heap, whose threads' magazines these are.
+template <SlabStore HeapT, class Map, PageSource Pages, CapacityPolicy Capacity, class Owner>
 class MagazineCache : public NothingHeld {
  public:
-  static constexpr bool kSampled = Sampling::kSampled;
   using Heap = HeapT;  // a SlabHeap
   using Slab = typename Heap::Slab;
   using Classes = typename Heap::Classes;
+  static constexpr unsigned kClasses = Classes::kClasses;
 
   // Where its own slab is being read.
   struct Reader {
@@ -47,7 +49,6 @@ class MagazineCache : public NothingHeld {
     void** top[Classes::kClasses];  // one past the object pushed last
     void** floor[Classes::kClasses];
     void** limit[Classes::kClasses];
-    [[no_unique_address]] typename Sampling::template Turns<Classes::kClasses> turns;
     Slab* slab[Classes::kClasses];  // the thread's own
     Reader readers[Classes::kClasses];
     unsigned number;
@@ -56,7 +57,7 @@ class MagazineCache : public NothingHeld {
     Thread* before;
     Coalescer<Slab, 1024> coalescer;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit MagazineCache(Heap& heap) : heap_(heap) {}
@@ -64,7 +65,7 @@ class MagazineCache : public NothingHeld {
   void* allocate(unsigned c) {
     Thread* thread = Entry::take();
     void** const top = thread->top[c];
-    if (top == thread->floor[c] || !thread->turns.goes_by(c)) [[unlikely]] {
+    if (top == thread->floor[c]) [[unlikely]] {
       Entry::put(thread);
       return nullptr;
     }
@@ -90,17 +91,20 @@ class MagazineCache : public NothingHeld {
     return taken;
   }
 
-  // The interval of the sample that the next object is, or 0.
-  std::uint32_t due(const Visit& visit, unsigned c, std::size_t counted) {
-    return visit.thread == nullptr ? Sampling::due_alone(counted) : visit.thread->turns.due(c, counted);
-  }
+  // An object of a thread that is inside, or null.
+  static void* pop(Thread& thread, unsigned c) { return thread.top[c] == thread.floor[c] ? nullptr : *--thread.top[c]; }
 
-  // What allocate() had not at hand, for a thread with magazines that is not `again`. Null when memory is out.
+  // What allocate() had not at hand. `visit` must not be `again`. Null when memory is out, or the thread has no
+  // magazines.
   void* refill(const Visit& visit, unsigned c) {
+    if (visit.thread == nullptr) [[unlikely]]
+      return nullptr;
     Thread& thread = *visit.thread;
-    if (kSampled && thread.top[c] != thread.floor[c]) return *--thread.top[c];
     Reader& reader = thread.readers[c];
-    while (reader.bits == 0) {  // bound: twice the words of a bitset, for a claimed slab has free objects
+    // To the end of a slab, and once through one whose free objects are counted.
+    os::Bound bound(2 * Classes::kShapes[c].words + 2);
+    while (reader.bits == 0) {
+      bound.turn();
       Slab* slab = thread.slab[c];
       if (slab != nullptr && reader.word < slab->shape().words) {
         reader.bits = slab->take(reader.word++);
@@ -157,7 +161,6 @@ class MagazineCache : public NothingHeld {
       thread->slab[c] = nullptr;
       thread->readers[c] = {};
     }
-    thread->turns = {};
     thread->number = next_.fetch_add(1, std::memory_order_relaxed) + 1;
     thread->open = true;
     return thread;
@@ -273,8 +276,8 @@ class MagazineCache : public NothingHeld {
   std::atomic<unsigned> next_{0};
 };
 
-template <class Heap, class Map, class Pages, class Capacity, class Sampling>
-constinit typename MagazineCache<Heap, Map, Pages, Capacity, Sampling>::Thread
-    MagazineCache<Heap, Map, Pages, Capacity, Sampling>::Thread::nobody{};
+template <SlabStore Heap, class Map, PageSource Pages, CapacityPolicy Capacity, class Owner>
+constinit typename MagazineCache<Heap, Map, Pages, Capacity, Owner>::Thread
+    MagazineCache<Heap, Map, Pages, Capacity, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

@@ -6,14 +6,14 @@
 
 #include <cstddef>
 
-#include "heap/core/slab_classes.hpp"
+#include "heap/policy/slab_classes.hpp"
 
 namespace heapyard {
 
 // Objects per magazine.
 struct MagazineCapacity {
   static constexpr bool kForeign = true;  // objects of slabs that this thread does not own are kept too
-  static constexpr std::size_t of(const core::SlabShape& shape) {
+  static constexpr std::size_t of(const policy::SlabShape& shape) {
     if (shape.bytes <= 512) return 65536;
     return (shape.bytes <= 32768 ? std::size_t{512} << 10 : std::size_t{1} << 20) / shape.bytes;
   }
@@ -21,14 +21,14 @@ struct MagazineCapacity {
 // What the published code has instead, for want of parentheses; its measured figures are of this.
 struct MagazineCapacityAsBuilt {
   static constexpr bool kForeign = true;
-  static constexpr std::size_t of(const core::SlabShape& shape) {
+  static constexpr std::size_t of(const policy::SlabShape& shape) {
     return shape.bytes <= 512 ? 65536 : shape.bytes <= 32768 ? 512 : 1;
   }
 };
 // elfmalloc-l.
 struct OwnSlabOnly {
   static constexpr bool kForeign = false;
-  static constexpr std::size_t of(const core::SlabShape& shape) { return shape.objects; }
+  static constexpr std::size_t of(const policy::SlabShape& shape) { return shape.objects; }
 };
 
 }  // namespace heapyard

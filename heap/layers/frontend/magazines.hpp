@@ -24,7 +24,8 @@
 
 namespace heapyard {
 
-template <class SpansT, class Pages>
+// Owner: the composition, whose threads these are.
+template <class SpansT, class Pages, class Owner>
 class Magazines : public NothingHeld {
  public:
   static constexpr bool kSampled = false;
@@ -48,7 +49,7 @@ class Magazines : public NothingHeld {
     std::atomic<Thread*> link;  // with `before`: of all front ends
     Thread* before;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit Magazines(Spans& spans) : spans_(spans) {}
@@ -276,7 +277,7 @@ class Magazines : public NothingHeld {
   std::atomic<std::size_t> threads_{0};
 };
 
-template <class Spans, class Pages>
-constinit typename Magazines<Spans, Pages>::Thread Magazines<Spans, Pages>::Thread::nobody{};
+template <class Spans, class Pages, class Owner>
+constinit typename Magazines<Spans, Pages, Owner>::Thread Magazines<Spans, Pages, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

@@ -12,15 +12,15 @@
 
 namespace heapyard {
 
-template <SpanHeap Spans>
+// Owner: the heap, whose threads these are.
+template <SpanHeap Spans, class Owner>
 class NoCache : public NothingHeld {
  public:
-  static constexpr bool kSampled = false;
   struct Thread {
     static Thread nobody;
     unsigned heap;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit NoCache(Spans& spans) : spans_(spans) {}
@@ -34,7 +34,7 @@ class NoCache : public NothingHeld {
                                                                                                          : nullptr;
   }
 
-  void flush(const Visit&, unsigned, void* block) { spans_.free(&block, 1); }
+  void release(const Visit&, unsigned, void* block) { spans_.free(&block, 1); }
 
   Thread* start() {
     self_.heap = spans_.heap_of_new_thread();
@@ -50,7 +50,7 @@ class NoCache : public NothingHeld {
   Spans& spans_;
 };
 
-template <SpanHeap Spans>
-constinit typename NoCache<Spans>::Thread NoCache<Spans>::Thread::nobody{};
+template <SpanHeap Spans, class Owner>
+constinit typename NoCache<Spans, Owner>::Thread NoCache<Spans, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

@@ -8,21 +8,22 @@
 
 #include <atomic>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
-#include "heap/layers/frontend/sampling.hpp"
 #include "heap/layers/frontend/thread_places.hpp"
 
 namespace heapyard {
 
-template <class Buffer, class Pages>
+// Owner: the heap, whose threads' buffers these are.
+template <ThreadBuffer Buffer, PageSource Pages, class Owner>
 class ThreadBuffers : public NothingHeld {
  public:
-  static constexpr bool kSampled = Buffer::kSampled;
+  static constexpr unsigned kClasses = Buffer::Classes::kClasses;
   using Pool = typename Buffer::Pool;
   using Span = typename Buffer::Span;
   using Thread = Buffer;
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr explicit ThreadBuffers(Pool& pool) : pool_(pool) {}
@@ -41,13 +42,15 @@ class ThreadBuffers : public NothingHeld {
     return freed;
   }
 
-  // The interval of the sample that the next block is, or 0.
-  std::uint32_t due(const Visit& visit, unsigned c, std::size_t counted) {
-    return visit.thread == nullptr ? Sampled::due_alone(counted) : visit.thread->due(c, counted);
-  }
+  // A block of a thread that is inside, or null.
+  static void* pop(Thread& thread, unsigned c) { return thread.allocate(c); }
 
-  // The slow halves. `visit` must not be `again`; refill() is for a thread with a buffer.
-  void* refill(const Visit& visit, unsigned c) { return visit.thread->refill(pool_, c); }
+  // The slow halves. `visit` must not be `again`. A thread without a buffer gets no block.
+  void* refill(const Visit& visit, unsigned c) {
+    if (visit.thread == nullptr) [[unlikely]]
+      return nullptr;
+    return visit.thread->refill(pool_, c);
+  }
   void release(const Visit& visit, Span* span, void* block) { Buffer::release(pool_, visit.thread, span, block); }
 
   // The buffer of a thread that comes for the first time; null when memory is out, or there are very many.

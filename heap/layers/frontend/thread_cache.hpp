@@ -17,16 +17,16 @@
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
-#include "heap/layers/frontend/sampling.hpp"
 
 namespace heapyard {
 
-template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling = NotSampled>
+// Owner: the heap, whose threads' stacks these are.
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Owner>
 class ThreadCache : public NothingHeld {
   static_assert(Depth % 2 == 0 && Depth > 0 && Depth < 256);
 
  public:
-  static constexpr bool kSampled = Sampling::kSampled;
+  static constexpr unsigned kClasses = Spans::kClasses;
 
   struct Thread {
     static Thread nobody;
@@ -36,9 +36,8 @@ class ThreadCache : public NothingHeld {
     void* stack[Spans::kClasses][Depth];
     std::atomic<Thread*> link;  // with `before`: of all front ends
     Thread* before;
-    [[no_unique_address]] typename Sampling::template Turns<Spans::kClasses> turns;
   };
-  using Entry = heapyard::Entry<Thread>;
+  using Entry = heapyard::Entry<Thread, Owner>;
   using Visit = typename Entry::Visit;
 
   constexpr ThreadCache(Spans& spans, Ranges& ranges) : spans_(spans), ranges_(ranges) {}
@@ -47,7 +46,7 @@ class ThreadCache : public NothingHeld {
   void* allocate(unsigned size_class) {
     Thread* thread = Entry::take();
     const unsigned count = thread->count[size_class];
-    if (count == 0 || !thread->turns.goes_by(size_class)) [[unlikely]] {
+    if (count == 0) [[unlikely]] {
       Entry::put(thread);
       return nullptr;
     }
@@ -58,7 +57,7 @@ class ThreadCache : public NothingHeld {
     return block;
   }
 
-  // Whether the block was taken; if not, flush() must be asked.
+  // Whether the block was taken; if not, release() must be asked.
   bool free(unsigned size_class, void* block) {
     Thread* thread = Entry::take();
     const unsigned count = thread->count[size_class];
@@ -73,9 +72,10 @@ class ThreadCache : public NothingHeld {
     return true;
   }
 
-  // The interval of the sample that the next block is, or 0.
-  std::uint32_t due(const Visit& visit, unsigned size_class, std::size_t counted) {
-    return visit.thread == nullptr ? Sampling::due_alone(counted) : visit.thread->turns.due(size_class, counted);
+  // A block of a thread that is inside, or null.
+  static void* pop(Thread& thread, unsigned size_class) {
+    std::uint8_t& count = thread.count[size_class];
+    return count == 0 ? nullptr : thread.stack[size_class][--count];
   }
 
   // What allocate() had not at hand; null when memory is out. `visit` must not be `again`.
@@ -83,19 +83,17 @@ class ThreadCache : public NothingHeld {
     if (visit.thread == nullptr) return direct(size_class);
     Thread& thread = *visit.thread;
     std::uint8_t& count = thread.count[size_class];
-    if (!kSampled || count == 0) {
-      void* blocks[Depth / 2];
-      const unsigned got = spans_.allocate(size_class, blocks, Depth / 2, thread.heap);
-      if (got == 0) return nullptr;
-      // The first was freed last, or lies lowest: it is handed out first.
-      for (unsigned i = 0; i < got; ++i) thread.stack[size_class][i] = blocks[got - 1 - i];
-      count = static_cast<std::uint8_t>(got);
-    }
+    void* blocks[Depth / 2];
+    const unsigned got = spans_.allocate(size_class, blocks, Depth / 2, thread.heap);
+    if (got == 0) return nullptr;
+    // The first was freed last, or lies lowest: it is handed out first.
+    for (unsigned i = 0; i < got; ++i) thread.stack[size_class][i] = blocks[got - 1 - i];
+    count = static_cast<std::uint8_t>(got);
     return thread.stack[size_class][--count];
   }
 
   // Takes a block for which the stack had no room. `visit` must not be `again`.
-  void flush(const Visit& visit, unsigned size_class, void* block) {
+  void release(const Visit& visit, unsigned size_class, void* block) {
     if (visit.thread == nullptr) {
       spans_.free(&block, 1);
       return;
@@ -119,7 +117,6 @@ class ThreadCache : public NothingHeld {
       thread = static_cast<Thread*>(std::memset(memory, 0, sizeof(Thread)));
       all_.add(thread);
     }
-    thread->turns = {};
     thread->heap = spans_.heap_of_new_thread();
     thread->depth = Depth;
     return thread;
@@ -166,8 +163,8 @@ class ThreadCache : public NothingHeld {
   FrontEnds<Thread> all_;
 };
 
-template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Sampling>
-constinit typename ThreadCache<Spans, Ranges, Depth, Sampling>::Thread
-    ThreadCache<Spans, Ranges, Depth, Sampling>::Thread::nobody{};
+template <SpanHeap Spans, RangeSource Ranges, unsigned Depth, class Owner>
+constinit typename ThreadCache<Spans, Ranges, Depth, Owner>::Thread
+    ThreadCache<Spans, Ranges, Depth, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

@@ -14,6 +14,7 @@
 
 #include "heap/core/concurrency.hpp"
 #include "heap/core/tagged_stack.hpp"
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/layers/spans/reusable_spans.hpp"
 
@@ -32,21 +33,13 @@ struct CleanupAsBuilt {
   static constexpr bool kInFree = false, kDrops = true;
 };
 
-// Where no front end is sampled.
-struct NothingDrawn {
-  static constexpr bool kSampled = false;
-  static constexpr bool goes_by(unsigned) { return true; }
-};
-
-// Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty. Turns: of the
-// samples (frontend/sampling.hpp).
-template <class ClassesT, class PoolT, unsigned Percent = 80, class Cleanup = EagerCleanup,
-          template <class> class ListsT = ReusableDeque, class Turns = NothingDrawn>
+// Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty.
+template <SpanClasses ClassesT, SpanStore PoolT, unsigned Percent = 80, CleanupPolicy Cleanup = EagerCleanup,
+          template <class> class ListsT = ReusableDeque>
 class AllocationBuffer {
   static_assert(Cleanup::kInFree || Percent < 100, "an empty span would never be listed");
 
  public:
-  static constexpr bool kSampled = Turns::kSampled;
   using Classes = ClassesT;
   using Pool = PoolT;
   using Span = typename Pool::Span;  // a ListSpanOf<Concurrency>
@@ -65,7 +58,7 @@ class AllocationBuffer {
   // A block of the hot span, or null: refill() must be asked.
   void* allocate(unsigned c) {
     Span* const span = hot_[c];
-    return span->local != nullptr && turns_.goes_by(c) ? span->take() : nullptr;
+    return span->local != nullptr ? span->take() : nullptr;
   }
 
   // Whether that was all: the block is of a hot span. Else release() must be asked.
@@ -75,15 +68,9 @@ class AllocationBuffer {
     return true;
   }
 
-  // Of a sampled front end: the interval of the sample that the next block is, or 0.
-  std::uint32_t due(unsigned c, std::size_t counted) { return turns_.due(c, counted); }
-
   // What allocate() had not at hand. Null when memory is out.
   void* refill(Pool& pool, unsigned c) {
     Span*& hot = hot_[c];
-    if constexpr (kSampled) {
-      if (void* block = hot->take()) return block;
-    }
     const auto& shape = Classes::kShapes[c];
     if (hot != &no_span_ && !hot->cut(shape.bytes, shape.blocks)) {
       if (hot->remote_count() > threshold(c)) {
@@ -122,7 +109,6 @@ class AllocationBuffer {
   void open(unsigned number) {
     const std::uint64_t id = core::Tagged(this, number & 0xffff).word();
     number_ = number;
-    turns_ = {};
     for (unsigned c = 0; c < Classes::kClasses; ++c) {
       hot_[c] = &no_span_;
       reusable_[c].open(id);
@@ -214,14 +200,13 @@ class AllocationBuffer {
   Atomic<std::uint64_t> id_{0};  // core::Tagged of this buffer while it is open; else 0
   unsigned number_ = 0;
   Lists reusable_[Classes::kClasses];
-  [[no_unique_address]] Turns turns_;
 };
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists, class Turns>
-constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>::no_span_{};
+template <SpanClasses Classes, SpanStore Pool, unsigned Percent, CleanupPolicy Cleanup, template <class> class Lists>
+constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::no_span_{};
 
-template <class Classes, class Pool, unsigned Percent, class Cleanup, template <class> class Lists, class Turns>
-constinit AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>
-    AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists, Turns>::nobody{&no_span_};
+template <SpanClasses Classes, SpanStore Pool, unsigned Percent, CleanupPolicy Cleanup, template <class> class Lists>
+constinit AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>
+    AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::nobody{&no_span_};
 
 }  // namespace heapyard

@@ -17,11 +17,11 @@
 #include <cstdint>
 
 #include "heap/core/concurrency.hpp"
-#include "heap/core/slab_classes.hpp"
+#include "heap/policy/slab_classes.hpp"
 
 namespace heapyard {
 
-template <class Policy = core::Concurrency>
+template <core::ConcurrencyPolicy Policy = core::Concurrency>
 struct alignas(64) BitsetSlabOf {
   using Concurrency = Policy;
   template <class T>
@@ -49,7 +49,7 @@ struct alignas(64) BitsetSlabOf {
   }
 
   unsigned in_class() const { return size_class.load(std::memory_order_relaxed); }
-  const core::SlabShape& shape() const { return core::SlabClasses::kShapes[in_class()]; }
+  const policy::SlabShape& shape() const { return policy::SlabClasses::kShapes[in_class()]; }
   Atomic<std::uint64_t>* words() { return reinterpret_cast<Atomic<std::uint64_t>*>(this + 1); }
   char* objects() { return reinterpret_cast<char*>(this) + shape().first; }
 
@@ -64,7 +64,7 @@ struct alignas(64) BitsetSlabOf {
   // as it should be. For whoever has it alone.
   void init(unsigned c) {
     const std::uint64_t now = state.load(std::memory_order_relaxed);
-    const core::SlabShape& made = core::SlabClasses::kShapes[c];
+    const policy::SlabShape& made = policy::SlabClasses::kShapes[c];
     if (in_class() != c || count_in(now) != made.objects) {
       size_class.store(static_cast<std::uint8_t>(c), std::memory_order_relaxed);
       const unsigned step = made.bytes >> made.grain_log2;
@@ -108,6 +108,6 @@ struct alignas(64) BitsetSlabOf {
 };
 
 using BitsetSlab = BitsetSlabOf<>;
-static_assert(sizeof(BitsetSlab) == core::slab::kHeader);
+static_assert(sizeof(BitsetSlab) == policy::slab::kHeader);
 
 }  // namespace heapyard

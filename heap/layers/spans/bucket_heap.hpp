@@ -16,6 +16,7 @@
 #include "heap/core/ring.hpp"
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard {
@@ -35,7 +36,7 @@ struct KeepLast {
 };
 
 // In cache lines of its own, for the one beside it is another thread's.
-template <class Steps, RangeSource Ranges, class OnEmpty = GiveBack>
+template <SizeClasses Steps, RangeSource Ranges, KeepPolicy<core::Ring<PageRecord>> OnEmpty = GiveBack>
 class alignas(64) BucketHeap {
  public:
   static constexpr unsigned kClasses = Steps::kClasses;
@@ -46,7 +47,9 @@ class alignas(64) BucketHeap {
   unsigned allocate(Ranges& ranges, unsigned size_class, void** blocks, unsigned n, unsigned index) {
     const os::Locked locked(lock_);
     core::Ring<PageRecord>& ring = rings_[size_class];
+    os::Bound bound(n);  // each turn takes a block
     for (unsigned got = 0; got < n;) {
+      bound.turn();
       PageRecord* record = ring.front();
       if (record == nullptr || record->full()) {
         void* memory = ranges.allocate(PageRecord::bytes());
@@ -63,7 +66,9 @@ class alignas(64) BucketHeap {
   // Blocks of this heap's records, all of them.
   void free(Ranges& ranges, void* const* blocks, unsigned n) {
     const os::Locked locked(lock_);
+    os::Bound bound(n);
     for (unsigned i = 0; i < n;) {
+      bound.turn();
       const std::uint64_t prefix = PageRecord::prefix_of(blocks[i]);
       PageRecord* record = PageRecord::of(blocks[i]);
       do {

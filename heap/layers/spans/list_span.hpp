@@ -17,10 +17,11 @@
 
 #include "heap/core/concurrency.hpp"
 #include "heap/core/tagged_stack.hpp"
+#include "heap/os/bound.hpp"
 
 namespace heapyard {
 
-template <class Policy = core::Concurrency>
+template <core::ConcurrencyPolicy Policy = core::Concurrency>
 struct alignas(64) ListSpanOf {
   using Concurrency = Policy;
   template <class T>
@@ -119,7 +120,7 @@ struct alignas(64) ListSpanOf {
   void put_remote(void* block) {
     auto* item = static_cast<Block*>(block);
     std::uint64_t seen = remote.load(std::memory_order_relaxed);
-    do {
+    do {  // bound: each turn is a block that another thread freed, or the owner took
       item->next = core::Tagged(seen).pointer<Block>();
     } while (!remote.compare_exchange_weak(seen, core::Tagged(block, core::Tagged(seen).tag() + 1).word(),
                                            std::memory_order_seq_cst, std::memory_order_relaxed));
@@ -155,7 +156,9 @@ struct alignas(64) ListSpanOf {
       local = first;
       return;
     }
+    os::Bound bound(all.tag());  // it counts them
     while (first != nullptr) {
+      bound.turn();
       Block* rest = first->next;
       first->next = local;
       local = first;

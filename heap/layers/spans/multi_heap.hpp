@@ -13,12 +13,14 @@
 
 #include "heap/layers/concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/threads.hpp"
 
 namespace heapyard {
 
 // Most: heaps at most, a power of two; as many are used as there are processors, twice, rounded up to a power of two.
 template <class Heap, RangeSource Ranges, unsigned Most>
+  requires BucketOfHeaps<Heap, Ranges>
 class MultiHeap {
  public:
   static constexpr unsigned kClasses = Heap::kClasses;
@@ -32,7 +34,9 @@ class MultiHeap {
 
   void free(void** blocks, unsigned n) {
     if constexpr (Most == 1) return heaps_[0].free(ranges_, blocks, n);
+    os::Bound bound(n);
     for (unsigned i = 0; i < n;) {
+      bound.turn();
       const PageRecord* record = PageRecord::of(blocks[i]);
       const unsigned owner = record->owner;
       unsigned end = i + 1;
@@ -61,6 +65,9 @@ class MultiHeap {
     for (Heap& heap : heaps_) bytes += heap.free_bytes(ranges_);
     return bytes;
   }
+
+  // An empty record is a range already.
+  static void trim(bool) {}
 
   bool consistent() const {
     for (const Heap& heap : heaps_) {

@@ -15,16 +15,18 @@
 #include <cstdint>
 
 #include "heap/core/ring.hpp"
-#include "heap/core/slab_classes.hpp"
+#include "heap/policy/slab_classes.hpp"
+#include "heap/layers/concepts.hpp"
+#include "heap/os/bound.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard {
 
 // Rings: of each class. SmallPool, BigPool: get(c, thread) and put(slab, thread) for pages of either size.
-template <class SmallPool, class BigPool, unsigned Rings>
+template <SpanStore SmallPool, SpanStore BigPool, unsigned Rings>
 class SlabHeap {
  public:
-  using Classes = core::SlabClasses;
+  using Classes = policy::SlabClasses;
   using Slab = typename SmallPool::Span;  // a BitsetSlabOf<Concurrency>
   using Concurrency = typename Slab::Concurrency;
 
@@ -38,9 +40,8 @@ class SlabHeap {
       const os::Locked locked(listed.lock);
       Slab* slab = listed.slabs.front();
       if (slab == nullptr) continue;
-      // Under the lock only counts change. Bound: the objects of the slab.
-      while (!slab->move(slab->sample(), Slab::kClaimed)) {
-      }
+      // Under the lock only counts change, by objects that come back.
+      for (os::Bound bound(Classes::kShapes[c].objects); !slab->move(slab->sample(), Slab::kClaimed);) bound.turn();
       unlist(listed, slab);
       return slab;
     }
@@ -51,9 +52,8 @@ class SlabHeap {
 
   // The claimant is done with it.
   void unclaim(Slab* slab, unsigned thread) {
-    // Bound: the objects of the slab, for only counts change.
-    while (!slab->move(slab->sample(), 0)) {
-    }
+    // Only counts change, by objects that come back.
+    for (os::Bound bound(slab->shape().objects); !slab->move(slab->sample(), 0);) bound.turn();
     settle(slab, thread);
   }
 
@@ -90,7 +90,7 @@ class SlabHeap {
       const std::uint64_t seen = slab->sample();
       if (seen & Slab::kClaimed) return;
       const unsigned c = slab->in_class();
-      const core::SlabShape& shape = Classes::kShapes[c];
+      const policy::SlabShape& shape = Classes::kShapes[c];
       const std::uint32_t free = Slab::count_in(seen);
       Listed& listed = listed_[c][ring_of(slab)];
       if (free == shape.objects) {
@@ -118,7 +118,7 @@ class SlabHeap {
   }
 
   static unsigned ring_of(const Slab* slab) {
-    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(slab) / core::slab::kSmallPage) % Rings;
+    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(slab) / policy::slab::kSmallPage) % Rings;
   }
 
   SmallPool& small_;

@@ -10,22 +10,36 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/spans/bitset_slab.hpp"
 
 namespace heapyard {
 
-struct SlabMap {
-  using Classes = core::SlabClasses;
+// Spans: the window (backend/virtual_spans.hpp).
+template <SpanWindow Spans>
+class SlabMap {
+ public:
+  using Classes = policy::SlabClasses;
   using Span = BitsetSlab;
+  using Holder = Span*;
+  static constexpr bool kTellsNull = true;
+  static constexpr bool kAligned = false;  // the smallest objects lie at multiples of 8
+  static constexpr bool kAligns = true;
+
+  constexpr explicit SlabMap(Spans& spans) : spans_(spans) {}
+
+  void reserve() const { spans_.reserve(); }
+  bool owns(const void* block) const { return spans_.contains(block); }
+  static Span* holder_of(const void* block) { return of(block); }
 
   static Span* of(const void* block) {
     const auto at = reinterpret_cast<std::uintptr_t>(block);
     if (at % kMedium == 0) [[unlikely]] {
-      auto* first = reinterpret_cast<Span*>(at & ~(core::slab::kBigPage - 1));
+      auto* first = reinterpret_cast<Span*>(at & ~(policy::slab::kBigPage - 1));
       if (first->big_page) return first;
     }
-    return reinterpret_cast<Span*>(at & ~(core::slab::kSmallPage - 1));
+    return reinterpret_cast<Span*>(at & ~(policy::slab::kSmallPage - 1));
   }
 
   static void* start_of(Span*, void* block) { return block; }
@@ -44,7 +58,7 @@ struct SlabMap {
     slabs.for_each_slab([&](const Span* slab) {
       const std::uint64_t state = slab->sample();
       if (state == 0) return;  // never used
-      const core::SlabShape& shape = slab->shape();
+      const policy::SlabShape& shape = slab->shape();
       const std::uint32_t free = Span::count_in(state);
       const std::size_t held = shape.objects - std::min<std::size_t>(free, shape.objects);
       sum.mapped += shape.span;
@@ -55,6 +69,8 @@ struct SlabMap {
 
  private:
   static constexpr std::uintptr_t kMedium = std::uintptr_t{64} << 10;
+
+  Spans& spans_;
 };
 
 }  // namespace heapyard

@@ -10,16 +10,29 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
-template <class ClassesT, class Spans, class SpanT = ListSpan>
-struct VirtualSpanMap {
+// Spans: the window (backend/virtual_spans.hpp).
+template <SizeClasses ClassesT, SpanWindow Spans, class SpanT = ListSpan>
+class VirtualSpanMap {
+ public:
   using Classes = ClassesT;
   using Span = SpanT;
+  using Holder = Span*;
+  static constexpr bool kTellsNull = true;
+  static constexpr bool kAligned = true;
+  static constexpr bool kAligns = true;
+
+  constexpr explicit VirtualSpanMap(Spans& spans) : spans_(spans) {}
+
+  void reserve() const { spans_.reserve(); }
+  bool owns(const void* block) const { return spans_.contains(block); }
+  static Span* holder_of(const void* block) { return of(block); }
 
   static Span* of(const void* block) {
     return reinterpret_cast<Span*>(Spans::begin_of(reinterpret_cast<std::uintptr_t>(block)));
@@ -73,6 +86,8 @@ struct VirtualSpanMap {
 
  private:
   static constexpr std::size_t kAlignment = 16;  // of every block
+
+  Spans& spans_;
 };
 
 }  // namespace heapyard

@@ -102,7 +102,7 @@ def _looks(study: Study, settings: Settings) -> tuple[int, ...]:
 def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     from ..catalog.allocators import find_allocators, installed_allocators, load_allocators
     from ..catalog.own_heaps import own_heaps
-    from ..catalog.peer_usual import install_usual
+    from ..catalog.peers.usual import install_usual
 
     libraries = {name: library.path for name, library in study.libraries.items()}
     if study.baseline.partition(":")[0] not in load_allocators():

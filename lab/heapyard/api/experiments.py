@@ -29,7 +29,7 @@ from .outcome import Outcome
 
 if TYPE_CHECKING:
     from ..catalog.study import Study
-    from ..execute.loop_watcher import Watcher
+    from ..execute.loop.watcher import Watcher
     from ..store import Listed, StoredJournal
 
 Say = Callable[[str], None]
@@ -145,7 +145,7 @@ def _carried_out(
 def _measured(
     journal: Callable[[], StoredJournal], title: str, *, resumed: bool, wait: bool, watcher: Watcher | None
 ) -> Outcome:
-    from ..execute.loop_signals import stop_on_signals
+    from ..execute.loop.signals import stop_on_signals
     from ..store import load_record
 
     with opened(journal, title, wait=wait) as stored, stop_on_signals() as stop:

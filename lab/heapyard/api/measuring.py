@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .. import store
 from ..execute.experiment import Launch, carry_out
 from ..execute.huge_pages import level_of, require
-from ..execute.loop_watcher import Watcher
+from ..execute.loop.watcher import Watcher
 from ..model.errors import HeapyardError
 from ..model.experiment import Experiment
 

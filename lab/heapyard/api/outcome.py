@@ -78,7 +78,7 @@ class Outcome:
 
     def rows(self) -> Iterator[dict[str, object]]:
         """One row per trial and metric; docs/guide.md lists the columns."""
-        from ..store.export import long_rows
+        from ..store.exports.long_form import long_rows
 
         return long_rows(self.record)
 

@@ -20,9 +20,9 @@ from . import debian
 from .allocator_variants import OptionForm, apply_options, read_options, split_name
 from .library_facts import FactsCache, library_flaw
 from .own_heaps import own_heaps
-from .peer_build import RECORD
-from .peer_debian import owner, upstream_version
-from .peer_files import Peer, load_peers
+from .peers.build import RECORD
+from .peers.debian import owner, upstream_version
+from .peers.files import Peer, load_peers
 from .toml_file import TomlTable, read_toml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")

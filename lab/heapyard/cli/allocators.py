@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from ..catalog.peer_install import Outcome
+    from ..catalog.peers.install import Outcome
 
 _COLOURS = {"installed": "green", "available": "default", "unavailable": "dim", "broken": "red"}
 _WIDE = 120  # columns from which a library's path gets a column of its own
@@ -54,8 +54,8 @@ def install(names: tuple[str, ...], default: bool, all_: bool) -> int:
 
     Exit code 0 if all are there, 3 if you have to install a package yourself, 4 otherwise.
     """
-    from ..catalog.peer_files import load_peers
-    from ..catalog.peer_install import install_allocators
+    from ..catalog.peers.files import load_peers
+    from ..catalog.peers.install import install_allocators
 
     wanted = [*names, *(peer.name for peer in load_peers().values() if all_ or (default and peer.default))]
     if not wanted:

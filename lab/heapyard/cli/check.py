@@ -54,7 +54,7 @@ def command(
       heapyard check --all --only memory
     """
     from ..execute.check_cases import chosen_cases
-    from ..execute.loop_signals import stop_on_signals
+    from ..execute.loop.signals import stop_on_signals
 
     cases = chosen_cases(only)
     if list_:
@@ -83,7 +83,7 @@ def command(
 
             write_between_marks(markdown, cards, snapshot(), amount)
         if plot:
-            from ..report.figure_calls import write_calls
+            from ..report.figures.calls import write_calls
 
             write_calls(plot, cards)
     if stop.is_set():

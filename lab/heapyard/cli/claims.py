@@ -34,7 +34,7 @@ def command(experiments: tuple[str, ...], all_: bool, json_: bool, output: Path 
       heapyard run studies/acdc && heapyard claims
       heapyard claims otter --json
     """
-    from ..stats.claims import judge_all
+    from ..stats.claims.judge import judge_all
 
     found = [(r, judge_all(r.observations)) for r in _records(experiments, all_, output)]
     found = [(record, judgements) for record, judgements in found if judgements]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .. import store
 from ..api.measuring import measure, opened
-from ..execute.loop_signals import stop_on_signals
+from ..execute.loop.signals import stop_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from ..model.experiment import Experiment
 from ..model.preference import BY_TIME, Preference

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from ..execute.machine_finding import Finding
+    from ..execute.machine.finding import Finding
     from .doctor_noise import Noise, Spread
 
 DIFFERENCES = (0.10, 0.05, 0.02, 0.01, 0.005)
@@ -40,7 +40,7 @@ def command(no_noise: bool, seconds: str, json_: bool) -> None:
     This looks at the processor, memory and load, then runs one small program against itself under glibc. It changes nothing,
     and prints commands for you to run. The exit code is 0 whatever it finds.
     """
-    from ..execute.machine import examine
+    from ..execute.machine.examine import examine
     from ..execute.memory_source import obstacle_to_groups, source_finding
 
     duration = parse_duration(seconds)
@@ -61,7 +61,7 @@ def command(no_noise: bool, seconds: str, json_: bool) -> None:
 def _measure(seconds: float, *, quiet: bool) -> tuple[Noise | None, str]:
     """(noise, "") or (None, why it was not measured)."""
     from ..catalog.allocators import find_allocators
-    from ..execute.loop_signals import stop_on_signals
+    from ..execute.loop.signals import stop_on_signals
     from ..execute.trial import run_trial
     from ..store import MachineLock
     from .doctor_noise import measure_noise

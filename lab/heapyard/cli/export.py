@@ -71,7 +71,7 @@ def command(
         labels = [t.label for t in record.experiment.treatments]
         raise unknown("treatment", treatment, labels, f"This experiment has {', '.join(labels)}.")
     if parquet is not None:
-        from ..store.export import write_parquet
+        from ..store.exports.long_form import write_parquet
 
         write_parquet(record, parquet)
     elif file is None:
@@ -85,7 +85,7 @@ def _write_dat(folder: Path, experiment: str, suite: str | None, output: Path | 
     """The artifact's files of one experiment, or of all of a suite that have such a layout; their paths are printed."""
     from ..model.errors import HeapyardError
     from ..store import load_record
-    from ..store.export_dat import write_dat
+    from ..store.exports.dat import write_dat
     from .consoles import remark
     from .suite import newest_suite
 
@@ -102,8 +102,8 @@ def _write_dat(folder: Path, experiment: str, suite: str | None, output: Path | 
 
 
 def _write(record: Record, format_: str, out: TextIO, treatment: str | None) -> None:
-    from ..store.export import write_csv, write_jsonl
-    from ..store.export_pyperf import write_pyperf
+    from ..store.exports.long_form import write_csv, write_jsonl
+    from ..store.exports.pyperf import write_pyperf
 
     if format_ == "csv":
         write_csv(record, out)

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from ..execute.loop_signals import ignore_signals, interrupt_on_signals
+from ..execute.loop.signals import ignore_signals, interrupt_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, HeapyardError
 from .verbs import VERBS
 

@@ -12,7 +12,7 @@ def mention_more_allocators(raced: Collection[str]) -> None:
     """At most two lines, of those that are here and were not raced, and of those that can be installed."""
     from ..catalog.allocators import load_allocators
     from ..catalog.own_heaps import own_heaps
-    from ..catalog.peer_usual import usual_missing
+    from ..catalog.peers.usual import usual_missing
 
     catalog, ours = load_allocators(), {heap.name for heap in own_heaps()}
     here = [a.name for a in catalog.values() if a.status == "installed" and a.name not in ours and a.name not in raced]

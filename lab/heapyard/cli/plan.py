@@ -81,7 +81,7 @@ def _forecasts(experiment: Experiment) -> list[Forecast]:
     """
     from .. import store
     from ..execute.experiment import carry_out
-    from ..execute.loop_signals import stop_on_signals
+    from ..execute.loop.signals import stop_on_signals
     from ..execute.scratch import ScratchFolder
     from ..execute.trial import run_trial
     from ..stats.analyse import analyse

@@ -11,7 +11,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from ..execute.loop_watcher import Moment, Watcher
+from ..execute.loop.watcher import Moment, Watcher
 from ..model.experiment import Experiment, TrialOutcome
 from ..model.journal import ABANDONED, BUDGET, DROPPED, INTERRUPTED, PLANNED, REPEATED, SETTLED, UNCOUNTED
 from ..model.units import format_duration

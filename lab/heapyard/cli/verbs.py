@@ -17,7 +17,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "diff": ("heapyard.cli.diff", "Say what changed between two experiments."),
     "gate": ("heapyard.cli.gate", "Fail if something is worse by more than a limit: an exit code for a pipeline."),
     "export": ("heapyard.cli.export", "Write an experiment's data as CSV, JSON Lines, Parquet, pyperf JSON or for gnuplot."),
-    "profile": ("heapyard.cli.profile", "Show which call chains own the memory of a program over time."),
+    "profile": ("heapyard.cli.profile.verb", "Show which call chains own the memory of a program over time."),
     "check": ("heapyard.cli.check", "Say whether a malloc library is safe to switch to."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
     "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),

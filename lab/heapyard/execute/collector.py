@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ..model import places
 from ..model.errors import HeapyardError, SetupError
+from ..model.shared import TOKEN_VARIABLE, WISH_VARIABLE, TracerMode
 from .scratch import ScratchFolder
 
-MODES = {"sampled": 1, "exact": 2, "pages": 3}
 _LINGER = 2.0  # seconds a collector has, after its program, before it is said what it waits for
 
 
@@ -65,7 +65,7 @@ class Collector:
         self._process = subprocess.Popen(
             [str(binary), "--socket", str(socket), "--folder", str(folder), "--limit", str(plan.limit),
              *(["--never-step"] if plan.never_step else []), *(["--attached"] if plan.attached else [])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, "HEAPYARD_TOKEN": token},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, TOKEN_VARIABLE: token},
         )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
@@ -75,8 +75,8 @@ class Collector:
         preload = [str(library), *([str(plan.library)] if plan.library else [])]
         before = (plan.env or os.environ).get("LD_PRELOAD")
         self.library = library
-        self.wish = f"{MODES[plan.mode]}:{plan.interval.bit_length() - 1}:{plan.depth}:{token}:{socket}"
-        self.environment = {"LD_PRELOAD": ":".join([*preload, *([before] if before else [])]), "HEAPYARD_TRACE": self.wish}
+        self.wish = f"{TracerMode[plan.mode.upper()].value}:{plan.interval.bit_length() - 1}:{plan.depth}:{token}:{socket}"
+        self.environment = {"LD_PRELOAD": ":".join([*preload, *([before] if before else [])]), WISH_VARIABLE: self.wish}
 
     @property
     def pid(self) -> int:

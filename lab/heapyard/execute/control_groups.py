@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .machine_files import Files
+from .machine.files import Files
 
 
 def quota_folders(files: Files) -> list[str]:

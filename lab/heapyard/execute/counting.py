@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts that would disturb a measurement, in separate launches: system calls by strace, instructions by valgrind."""
+"""Counts that would disturb a measurement, in separate launches: system calls by strace, instructions by valgrind.
+
+They hardly vary, so they are made beside the trials of the first rounds only.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ..model.errors import HeapyardError, SetupError
-from ..model.experiment import Settings, Treatment
+from ..model.experiment import Settings, Treatment, TrialOutcome
 from ..model.program import Program
 from .huge_pages import given
 from .launcher import Running
@@ -19,8 +22,22 @@ from .trial import prepare_launch
 from .trial_environment import Scene, additions, plain_environment, set_scene
 from .witness import objection, read_testimonies
 
+COUNTED_ROUNDS = 3  # of each workload: enough to see whether a count varies at all
 SYSCALLS = ("mmap", "munmap", "madvise", "brk")
 SLOWDOWN = 100  # valgrind's, at worst: the time limit of a counting launch is so many times that of a trial
+
+Count = Callable[[Program, Treatment, Settings, Path], dict[str, float]]
+
+
+def counts_for(settings: Settings) -> tuple[Count, ...]:
+    """The counting launches that the settings ask for."""
+    wanted = ((settings.count_syscalls, count_syscalls), (settings.count_instructions, count_instructions))
+    return tuple(count for asked, count in wanted if asked)
+
+
+def still_wanted(count: Count, outcome: TrialOutcome) -> bool:
+    """Instructions need no launch of their own where the hardware has counted them already."""
+    return not (count.__name__ == "count_instructions" and "instructions" in outcome.metrics)
 
 
 def count_syscalls(program: Program, treatment: Treatment, settings: Settings, folder: Path) -> dict[str, float]:

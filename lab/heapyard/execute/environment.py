@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..model.huge_pages import FACT
 from .guards import read_guards
-from .machine_files import Files
-from .machine_memory import THP
+from .machine.files import Files
+from .machine.memory import THP
 
 # Variables by which allocators take orders; whatever of them is set reaches programs that inherit the environment.
 TUNABLES = (

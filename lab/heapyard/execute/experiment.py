@@ -36,11 +36,11 @@ from ..model.journal import (
 from ..model.metrics import PRIMARY_TIME
 from ..model.program import Program
 from ..model.units import format_duration
-from .loop_counts import COUNTED_ROUNDS, counts_for, still_wanted
-from .loop_plan import MAIN, PILOT, WARM_UP, Pair, Plan
-from .loop_stages import Stages
-from .loop_tally import Tally
-from .loop_watcher import Moment, Watcher
+from .counting import COUNTED_ROUNDS, counts_for, still_wanted
+from .loop.plan import MAIN, PILOT, WARM_UP, Pair, Plan
+from .loop.stages import Stages
+from .loop.tally import Tally
+from .loop.watcher import Moment, Watcher
 from .scratch import ScratchFolder
 from .slices import run_in_slices, why_not
 
@@ -142,7 +142,7 @@ class _Loop:
             self.plan.repeat(block)
 
     def _plan_more(self) -> bool:
-        """Plan the next stage if there is one; see loop_stages."""
+        """Plan the next stage if there is one; see loop.stages."""
         stage = self.stages.following()
         if stage is None:
             return False

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .control_groups import quota_folders
-from .machine_files import Files
+from .machine.files import Files
 
 # Limits are fixed here, before any experiment: a share of the machine's time, or an event that should not happen.
 # Stolen by other guests of the host, of all CPU time. A quiet virtual machine shows a tenth of a percent or less; one

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..model.errors import UsageError
 from ..model.experiment import Settings, Treatment
 from ..model.huge_pages import FACTOR, OF_THE_MACHINE
-from .machine_memory import THP
+from .machine.memory import THP
 from .system_settings import changed, in_force, require_permission
 
 ENABLED = Path("/") / THP

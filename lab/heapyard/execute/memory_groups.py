@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..model.errors import SetupError
 from ..model.experiment import Settings
-from .machine_files import Files
+from .machine.files import Files
 
 MOUNT = "sys/fs/cgroup"
 EMPTIES = 5.0  # seconds in which the kernel is given to take the ended processes out of a group

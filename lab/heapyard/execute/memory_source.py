@@ -7,7 +7,7 @@ import os
 
 from ..model.errors import HeapyardError
 from .launcher import Launch, Running
-from .machine_finding import Finding
+from .machine.finding import Finding
 from .memory_groups import own_group
 from .scratch import ScratchFolder
 

@@ -17,6 +17,7 @@ from ..catalog.own_heaps import samples_itself
 from ..model.experiment import Settings, Treatment, TrialOutcome
 from ..model.metrics import SLICES
 from ..model.program import RESULT_FILE, Program
+from ..model.shared import TRACE_SUFFIX
 from .collector import Collector, Plan
 from .guards import judge, read_guards
 from .huge_pages import given, level_of
@@ -124,7 +125,7 @@ def _close(collector: Collector | None, scene: Scene) -> dict[str, float]:
     if collector is not None:
         memory, cpu = collector.memory(), collector.cpu()
         collector.stop()  # the program's tree has ended, and what it wrote is read
-    sizes = [path.stat().st_size for path in (scene.lab / "traces").glob("*.hytrace")]
+    sizes = [path.stat().st_size for path in (scene.lab / "traces").glob(f"*{TRACE_SUFFIX}")]
     return {"trace_bytes": float(sum(sizes)), "collector_rss": float(memory), "collector_cpu": cpu}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..model import places
 from ..model.experiment import Settings, Treatment
 from ..model.program import Program
+from ..model.shared import WISH_VARIABLE
 from .collector import Collector
 
 WITNESS = "libheapyard_witness.so"
@@ -71,7 +72,7 @@ def additions(
         preload.append(given)
     added = {"LD_PRELOAD": ":".join(preload), **allocator.env}
     added |= {name.removeprefix("env."): value for name, value in treatment.levels.items() if name.startswith("env.")}
-    added |= {"HEAPYARD_TRACE": collector.wish} if collector else {}
+    added |= {WISH_VARIABLE: collector.wish} if collector else {}
     return added | {"HEAPYARD_WITNESS": str(scene.lab / "witness"), "HEAPYARD_PAD": "x" * pad}
 
 

@@ -15,6 +15,7 @@ from ..catalog.elf import exported
 from ..execute.collector import Collector, Plan
 from ..model import places
 from ..model.errors import HeapyardError, SetupError, UsageError
+from ..model.shared import TRACE_SUFFIX
 from .tracing import Traced
 
 _PATIENCE = 60  # seconds for the injector, which gives up by itself sooner
@@ -53,7 +54,7 @@ def attach(
             collector.stop()
     finally:
         os.close(ended)
-    return Traced(0, took, tuple(sorted(folder.glob("*.hytrace"))))
+    return Traced(0, took, tuple(sorted(folder.glob(f"*{TRACE_SUFFIX}"))))
 
 
 def check(pid: int) -> str:

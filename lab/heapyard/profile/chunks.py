@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.errors import UsageError
+from ..model.shared import CHUNK_HEAD, CHUNK_MAGIC, INDEX_MAGIC, TRACE_MAGIC, ChunkHead, ChunkKind
 
 if TYPE_CHECKING:
     import numpy as np
 
-MAGIC = b"heapyard-trace 1\n"
-_HEAD = struct.Struct("<4sc3xIIIIQQ")
-_INDEX = b"HYINDEX1"
-SYMBOLS = "Y"
+MAGIC = TRACE_MAGIC.encode()
+_INDEX = INDEX_MAGIC.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,13 @@ def chunks_of(path: Path) -> tuple[list[Chunk], bool]:
 
 def _bodies(data: bytes) -> Iterator[tuple[str, int, bytes, int, int, int]]:
     at = len(MAGIC)
-    while at + _HEAD.size <= len(data):
-        magic, kind, raw, stored, crc, _, begin, end = _HEAD.unpack_from(data, at)
-        if magic != b"HYCK" or at + _HEAD.size + stored > len(data):
+    while at + CHUNK_HEAD.size <= len(data):
+        head = ChunkHead._make(CHUNK_HEAD.unpack_from(data, at))
+        if head.magic != CHUNK_MAGIC.encode() or at + CHUNK_HEAD.size + head.stored > len(data):
             return
-        body = data[at + _HEAD.size : at + _HEAD.size + stored]
-        yield kind.decode("ascii", "replace"), raw, body, crc, begin, end
-        at += _HEAD.size + stored
+        body = data[at + CHUNK_HEAD.size : at + CHUNK_HEAD.size + head.stored]
+        yield head.kind.decode("ascii", "replace"), head.raw, body, head.crc, head.begin, head.end
+        at += CHUNK_HEAD.size + head.stored
 
 
 def append_symbols(path: Path, symbols: Any) -> None:
@@ -77,27 +76,28 @@ def append_symbols(path: Path, symbols: Any) -> None:
     else:
         (offset,) = struct.unpack_from("<Q", data, len(data) - 16)
         kept, index = data[:offset], zstandard.ZstdDecompressor().decompress(
-            data[offset + _HEAD.size : -16], max_output_size=1 << 30
+            data[offset + CHUNK_HEAD.size : -16], max_output_size=1 << 30
         )
     place = len(kept)
-    kept += _chunk(SYMBOLS, json.dumps(symbols, separators=(",", ":")).encode())
-    index += b"".join(_varint(value) for value in (ord(SYMBOLS), place, 0, 0))
+    kept += _chunk(ChunkKind.SYMBOLS, json.dumps(symbols, separators=(",", ":")).encode())
+    index += b"".join(_varint(value) for value in (ord(ChunkKind.SYMBOLS), place, 0, 0))
     offset = len(kept)
-    kept += _chunk("I", index) + struct.pack("<Q", offset) + _INDEX
+    kept += _chunk(ChunkKind.INDEX, index) + struct.pack("<Q", offset) + _INDEX
     partial = path.with_name(f".{path.name}.partial")
     partial.write_bytes(kept)
     os.replace(partial, path)
 
 
 def _whole(data: bytes) -> int:
-    return len(MAGIC) + sum(_HEAD.size + len(body) for _, _, body, crc, _, _ in _bodies(data) if zlib.crc32(body) == crc)
+    return len(MAGIC) + sum(CHUNK_HEAD.size + len(body) for _, _, body, crc, _, _ in _bodies(data) if zlib.crc32(body) == crc)
 
 
 def _chunk(kind: str, raw: bytes) -> bytes:
     import zstandard
 
     body = zstandard.ZstdCompressor(level=9).compress(raw)
-    return _HEAD.pack(b"HYCK", kind.encode(), len(raw), len(body), zlib.crc32(body), 0, 0, 0) + body
+    head = ChunkHead(CHUNK_MAGIC.encode(), kind.encode(), b"", len(raw), len(body), zlib.crc32(body), 0, 0, 0)
+    return CHUNK_HEAD.pack(*head) + body
 
 
 def _varint(value: int) -> bytes:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from ..model import places
 from ..model.errors import UsageError
+from ..model.shared import TRACE_SUFFIX
 from .trace import Trace, load_trace
 
 
 def folders() -> list[Path]:
     """Every profile's folder, the oldest first; of one second, as they were last written to."""
     try:
-        found = [p for p in places.profiles().iterdir() if p.is_dir() and any(p.glob("*.hytrace"))]
+        found = [p for p in places.profiles().iterdir() if p.is_dir() and any(p.glob(f"*{TRACE_SUFFIX}"))]
         return sorted(found, key=lambda p: (p.name[:15], p.stat().st_mtime_ns))
     except OSError:
         return []
@@ -25,7 +26,7 @@ def traces_of(name: str) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = sorted(path.glob("*.hytrace"))
+        found = sorted(path.glob(f"*{TRACE_SUFFIX}"))
         if found:
             return found
         raise UsageError(f"{name} holds no trace")
@@ -36,7 +37,7 @@ def traces_of(name: str) -> list[Path]:
     if len(matching) != 1:
         what = "no profile is" if not matching else f"{len(matching)} profiles are"
         raise UsageError(f"{what} named '{name}'", remedy="heapyard profile list lists them.")
-    return sorted(matching[0].glob("*.hytrace"))
+    return sorted(matching[0].glob(f"*{TRACE_SUFFIX}"))
 
 
 def main_trace(traces: list[Path]) -> Path:

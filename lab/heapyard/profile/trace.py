@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.errors import UsageError
-from .chunks import SYMBOLS, Chunk, Fields, chunks_of, numbers, signed
+from ..model.shared import ChunkKind
+from .chunks import Chunk, Fields, chunks_of, numbers, signed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,21 +130,22 @@ def load_trace(path: Path) -> Trace:
     of: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         of.setdefault(chunk.kind, []).append(chunk)
-    if "M" not in of:
+    if ChunkKind.META not in of:
         raise UsageError(f"{path} was cut off before its first chunk")
-    tree = _table([numbers(c.data)[1:] for c in of.get("N", [])], 3)
+    tree = _table([numbers(c.data)[1:] for c in of.get(ChunkKind.NODES, [])], 3)
     root = np.zeros((1, 3), np.int64)
     tree = np.concatenate([root, tree])
-    time, node, value, low, high = _changes(of.get("C", []))
-    symbols = json.loads(of[SYMBOLS][-1].data) if SYMBOLS in of else None
+    time, node, value, low, high = _changes(of.get(ChunkKind.CHANGES, []))
+    symbols = json.loads(of[ChunkKind.SYMBOLS][-1].data) if ChunkKind.SYMBOLS in of else None
     return Trace(
-        path=path, meta=json.loads(of["M"][0].data), end=json.loads(of["E"][-1].data) if "E" in of else {},
-        finished=finished, modules=_modules(of.get("O", [])), parent=tree[:, 0], module=tree[:, 1], offset=tree[:, 2],
-        time=time, node=node, value=value, low=low, high=high, totals=_totals(of.get("T", [])),
-        snapshots=[_snapshot(c) for c in of.get("S", [])],
-        chains=_table([numbers(c.data) for c in of.get("H", [])], 6),
-        threads=[t for c in of.get("R", []) for t in _threads(c)],
-        sizes=_table([numbers(c.data) for c in of.get("Z", [])], 3), symbols=symbols,
+        path=path, meta=json.loads(of[ChunkKind.META][0].data),
+        end=json.loads(of[ChunkKind.END][-1].data) if ChunkKind.END in of else {},
+        finished=finished, modules=_modules(of.get(ChunkKind.MODULES, [])), parent=tree[:, 0], module=tree[:, 1], offset=tree[:, 2],
+        time=time, node=node, value=value, low=low, high=high, totals=_totals(of.get(ChunkKind.TOTALS, [])),
+        snapshots=[_snapshot(c) for c in of.get(ChunkKind.SNAPSHOT, [])],
+        chains=_table([numbers(c.data) for c in of.get(ChunkKind.CHAINS, [])], 6),
+        threads=[t for c in of.get(ChunkKind.THREADS, []) for t in _threads(c)],
+        sizes=_table([numbers(c.data) for c in of.get(ChunkKind.SIZES, [])], 3), symbols=symbols,
     )
 
 

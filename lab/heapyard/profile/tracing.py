@@ -15,6 +15,7 @@ from pathlib import Path
 from ..execute.collector import Collector, Plan
 from ..model import places
 from ..model.errors import UsageError
+from ..model.shared import TRACE_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def trace(plan: Plan, folder: Path, waiting: Callable[[], None] = lambda: None) 
     code = _wait(program)
     seconds = time.monotonic() - began
     collector.close(waiting)
-    return Traced(128 - code if code < 0 else code, seconds, tuple(sorted(folder.glob("*.hytrace"))))
+    return Traced(128 - code if code < 0 else code, seconds, tuple(sorted(folder.glob(f"*{TRACE_SUFFIX}"))))
 
 
 def _wait(program: subprocess.Popen[bytes]) -> int:

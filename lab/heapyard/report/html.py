@@ -14,10 +14,13 @@ from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
 from ..model.units import format_bytes, format_duration, format_value
-from . import anova_words, claims, curve_section, figure_forest, figure_ranks, figure_scatter, figure_trials
+from . import anova_words, claims
+from .curves import section
+from .figures import forest, ranks, scatter
+from .figures import trials as single_trials
 from . import agreement, another_program, page_data, page_tables, trend_words
 from .control_words import control_in_words
-from .figure_parts import NARROW, WIDE, Row, Spec, fill
+from .figures.parts import NARROW, WIDE, Row, Spec, fill
 from .huge_page_words import huge_pages_of
 from .page_file import write_page
 from .standings import shown_metrics, standings
@@ -62,7 +65,7 @@ def render(
     metrics = page_data.trial_metrics(record, analysis)
     trials = page_data.trial_rows(record, metrics)
     curves, unreadable = page_data.memory_curves(record, series)
-    curve_figures = curve_section.drawn(analysis, svg)
+    curve_figures = section.drawn(analysis, svg)
     figures, specs = _figures(analysis, record, order, highlight, trials, metrics, curves)
     data = page_data.packed(analysis, record, trials, curves)
     data |= {"specs": specs, "order": order, "highlight": highlight, "trialMetrics": list(metrics)}
@@ -119,28 +122,28 @@ def _figures(
     programs = list(dict.fromkeys(c.workload for c in analysis.cells))
     for shape in (WIDE, NARROW):
         if len(analysis.pareto) > 1:
-            rows, scales = figure_scatter.scatter_rows(analysis.pareto, analysis.baseline, shape)
-            spec = fill(figure_scatter.scatter(scales, shape), rows)
+            rows, scales = scatter.scatter_rows(analysis.pareto, analysis.baseline, shape)
+            spec = fill(scatter.scatter(scales, shape), rows)
             specs.setdefault("scatter", {})[shape] = spec
             drawn[f"scatter-{shape}"] = svg(spec, f"scatter-{shape}")
         for metric in shown_metrics(analysis):
             rows = page_data.forest_rows(analysis, metric)
             if any(row["verdict"] != "baseline" for row in rows):
-                spec = figure_forest.forest(programs, order, shape)
+                spec = forest.forest(programs, order, shape)
                 specs.setdefault("forest", {})[shape] = spec
                 if shape == WIDE:
                     chosen = metric_named(metric)
-                    parts = figure_forest.parts(chosen, page_data.margin_of(record, chosen))
+                    parts = forest.parts(chosen, page_data.margin_of(record, chosen))
                     drawn[f"forest-{metric}"] = svg(fill(spec, rows, **parts), f"forest-{metric}")
         if trials and metrics:
-            specs.setdefault("trials", {})[shape] = figure_trials.trials(programs, shape)
+            specs.setdefault("trials", {})[shape] = single_trials.trials(programs, shape)
         if curves:
-            specs.setdefault("memory", {})[shape] = figure_trials.memory(programs, shape)
+            specs.setdefault("memory", {})[shape] = single_trials.memory(programs, shape)
     for ranking in analysis.rankings:
-        drawn[f"ranks-{ranking.metric}"] = svg(figure_ranks.ranks(ranking), f"ranks-{ranking.metric}")
+        drawn[f"ranks-{ranking.metric}"] = svg(ranks.ranks(ranking), f"ranks-{ranking.metric}")
     if "trials" in specs:
         points = page_data.trial_points(trials, metrics[0], 0, analysis.baseline, highlight)
-        title = figure_trials.axis_title(metric_named(metrics[0]))
+        title = single_trials.axis_title(metric_named(metrics[0]))
         drawn["trials"] = svg(fill(specs["trials"][WIDE], points, y=title), "trials")
     if "memory" in specs:
         drawn["memory"] = svg(

@@ -10,7 +10,7 @@ from ..model.record import Record
 from ..model.units import format_value
 from .claims import tally
 from .control_words import control_in_words
-from .curve_tables import curve_tables, heading
+from .curves.tables import curve_tables, heading
 from .huge_page_words import huge_pages_of
 from .verdict import answered, headline
 from .words import VERDICT_WORDS, direction_text, interval_text, sentence

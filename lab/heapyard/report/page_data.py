@@ -13,7 +13,7 @@ from ..model.errors import HeapyardError
 from ..model.metrics import PRIMARY_TIME, Metric, metric_named
 from ..model.record import Record, TrialRecord
 from ..model.units import format_duration, format_value
-from .figure_forest import band
+from .figures.forest import band
 from .words import bounded, interval_text
 
 Row = dict[str, Any]

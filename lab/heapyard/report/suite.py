@@ -9,7 +9,7 @@ from pathlib import Path
 from ..model.analysis import Analysis
 from ..model.record import Record
 from .claims import tally
-from .curve_section import drawn
+from .curves.section import drawn
 from .html import svg, templates
 from .huge_page_words import huge_pages_of
 from .page_file import write_page

@@ -22,8 +22,8 @@ from .anova_words import heading, warnings
 from .answer_table import answer_heading, answer_table
 from .choice import dominated
 from .claims import SIGNS, STYLES, tally
-from .curve_tables import curve_tables
-from .curve_tables import heading as figure_heading
+from .curves.tables import curve_tables
+from .curves.tables import heading as figure_heading
 from .control_words import control_in_words
 from .huge_page_words import huge_pages_of
 from .more_time import four_times, more_time

@@ -13,7 +13,7 @@ from ..model.analysis import Anova, Cell, Comparison, Ranking, Trend
 from ..model.metrics import metric_named
 from ..model.units import format_value
 from .anova_words import number, p_text, size_text
-from .curve_tables import CurveTable, widest
+from .curves.tables import CurveTable, widest
 from .trend_words import law_of, slope_of, support_of
 from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, plain, ratio
 

@@ -11,7 +11,7 @@ from ..model.observations import Observations
 from .anova import anovas_of
 from .by_level import by_level
 from .cells import analyse_cell
-from .claims import judge_all
+from .claims.judge import judge_all
 from .control import check_control, number_of_checks
 from .curves import curves_of
 from .notes import notes_on

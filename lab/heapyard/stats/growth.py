@@ -3,7 +3,7 @@
 
 Each law is a + b f(n), fitted on the log scale, where the errors of times and sizes of memory are alike. Laws are
 ranked by AICc; Akaike weights say how the support is shared out (Burnham and Anderson, 2002, sections 2.4 to 2.9). A
-study's claim about growth is tested by `claim_growth`: is one law good enough? This asks which one is best.
+study's claim about growth is tested by `claims.growth`: is one law good enough? This asks which one is best.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ from ..model.metrics import metric_named
 from .cells import compared, losers, standing
 from .contrasts import Contrast, Contrasts
 from .fixed_programs import FixedPrograms
-from .metric_logs import logs_of
 from .next_program import next_program
-from .scale import margin_of, sign_of
+from .scale import logs_of, margin_of, sign_of
 from .tables import Table
 from .verdict import verdict
 

@@ -10,9 +10,8 @@ import numpy as np
 from ..model.analysis import Ranked, Ranking
 from ..model.experiment import Settings
 from ..model.metrics import metric_named
-from .metric_logs import logs_of
 from .rank_tests import can_tell_pairs, rank_test
-from .scale import sign_of
+from .scale import logs_of, sign_of
 from .tables import Table
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.metrics import Direction, Metric
+from ..model.metrics import Direction, Metric, metric_named
 from ..model.experiment import Settings
+from .tables import Table
 
 # What "one" is for a response that may be zero: an event, a page, or a millisecond (CPU time is accounted in ticks).
 _RESOLUTION = {"1": 1.0, "B": 4096.0, "s": 1e-3}
@@ -42,3 +43,8 @@ def margin_of(metric: Metric, settings: Settings) -> float:
 def sign_of(direction: Direction) -> int:
     """-1 where less is better, +1 where more is better, 0 where neither is."""
     return {"lower": -1, "higher": 1, "neutral": 0}[direction]
+
+
+def logs_of(table: Table) -> NDArray[np.float64]:
+    """The values of a table on the scale of its metric: blocks x labels."""
+    return scale_for(metric_named(table.metric), table.values).forward(table.values)

@@ -68,7 +68,7 @@ void core_dump(Report& report, Amount) {
   if (!mkdtemp(folder) || chdir(folder) != 0) return report.skip("no folder can be made here");
   const auto dump = [](Under under, Core& core, double& seconds) {
     const Ending ending = run_inner("dump", {.under = under, .before_exec = permit_core, .seconds = kMostSeconds});
-    seconds = static_cast<double>(now_ns()) / 1e9 - ending.values[0];
+    seconds = static_cast<double>(monotonic_ns()) / 1e9 - ending.values[0];
     core = take_core();
     return ending;
   };
@@ -100,7 +100,7 @@ int be_dumped(Answers& answers, std::size_t) {
     std::memset(malloc(bytes), 1, bytes);
     held += bytes;
   }
-  answers.values[0] = static_cast<double>(now_ns()) / 1e9;
+  answers.values[0] = static_cast<double>(monotonic_ns()) / 1e9;
   std::abort();
 }
 

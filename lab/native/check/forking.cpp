@@ -111,9 +111,8 @@ int status_of_host(pid_t child, const Progress& progress) {
 
 // Forks beside threads that each do one of these again and again. The host is a process of its own: it may hang.
 void fork_beside(Report& report, const char* what, void (*const* busy)(), std::size_t forks) {
-  auto* progress = static_cast<Progress*>(
-      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  if (progress == MAP_FAILED) return report.fail("cannot map a page");
+  auto* progress = static_cast<Progress*>(map_shared(sizeof(Progress)));
+  if (progress == nullptr) return report.fail("cannot map a page");
   const pid_t child = fork();
   if (child == 0) host(*progress, busy, forks);
   const int status = status_of_host(child, *progress);

@@ -20,8 +20,8 @@ constexpr std::span<const Inner> (*kTables[])() = {share_inners, storm_inners, s
                                                    errno_inners};
 
 Answers* map_answers(int file) {
-  void* memory = mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<Answers*>(memory);
+  void* const memory = map_file(file, sizeof(Answers));
+  return static_cast<Answers*>(memory);
 }
 
 // Without the heap: the one under test may be broken.
@@ -109,10 +109,10 @@ Ending run_inner(const char* name, const Wishes& wishes) {
   if (child > 0) {
     rusage usage{};
     int status = 0;
-    const std::uint64_t end = now_ns() + wishes.seconds * std::uint64_t{1'000'000'000};
+    const std::uint64_t end = monotonic_ns() + wishes.seconds * std::uint64_t{1'000'000'000};
     while (wait4(child, &status, WNOHANG, &usage) == 0) {
       const std::size_t now = resident_of(child);
-      const bool late = now_ns() > end, large = now > wishes.most_resident;
+      const bool late = monotonic_ns() > end, large = now > wishes.most_resident;
       if (late || large) {
         ending.how = late ? Ending::How::kTooLong : Ending::How::kTooLarge;
         ending.detail = static_cast<int>(late ? wishes.seconds : wishes.most_resident >> 20);

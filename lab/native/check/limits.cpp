@@ -54,7 +54,7 @@ void run_out(Report& report, int resource, std::size_t more) {
     // Half of what there was must be there again, in blocks of the same size.
     std::size_t again = 0;
     const std::size_t wanted = more / 4 / bytes;
-    for (; again < wanted && (blocks[again] = malloc(bytes)); ++again) {
+    for (; again < wanted && (blocks[again] = malloc(bytes)) != nullptr; ++again) {
     }
     for (std::size_t i = 0; i < again; ++i) free(blocks[i]);
     if (again < wanted)

@@ -10,11 +10,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/json.hpp"
 #include "case.hpp"
 #include "inner.hpp"
 
 namespace {
 
+using namespace heapyard;
 using namespace heapyard::check;
 
 constexpr std::span<const Case> (*kGroups[])() = {
@@ -22,17 +24,18 @@ constexpr std::span<const Case> (*kGroups[])() = {
     limit_cases,       share_cases, memory_cases, system_cases,  core_cases,    latency_cases, detection_cases};
 
 int list() {
-  const char* before = "[";
+  Text text;
+  Json json(text);
+  json.open('[');
   for (const auto group : kGroups) {
     for (const Case& item : group()) {
-      std::printf(
-          "%s{\"group\": \"%s\", \"name\": \"%s\", \"about\": \"%s\", \"information\": %s, \"setting\": \"%s\"}",
-          before, item.group, item.name, item.about, item.information ? "true" : "false", item.setting);
-      before = ",\n ";
+      json.open('{').field("group", item.group).field("name", item.name).field("about", item.about);
+      json.field("information", item.information).field("setting", item.setting).close('}');
     }
   }
-  std::printf("]\n");
-  return 0;
+  json.close(']');
+  text << '\n';
+  return text.write_to(STDOUT_FILENO) ? 0 : 1;
 }
 
 }  // namespace

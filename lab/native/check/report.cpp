@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
+#include <span>
 
+#include "base/json.hpp"
 #include "case.hpp"
 
 namespace heapyard::check {
-namespace {
-
-void print_string(const char* text) {
-  std::putchar('"');
-  for (; *text; ++text) {
-    const auto byte = static_cast<unsigned char>(*text);
-    if (byte == '"' || byte == '\\')
-      std::printf("\\%c", byte);
-    else if (byte < 0x20)
-      std::printf("\\u%04x", byte);
-    else
-      std::putchar(byte);
-  }
-  std::putchar('"');
-}
-
-}  // namespace
-
 void Report::fact(const char* name, double value, const char* unit) {
   if (count_ == std::size(facts_)) return;
   Fact& fact = facts_[count_++];
@@ -67,19 +52,23 @@ void Report::skip(const char* format, ...) {
 }
 
 int Report::finish() const {
-  const char* verdict = failed_ ? "fail" : noted_ ? "note" : skipped_ ? "skipped" : "pass";
-  std::printf("{\"verdict\": \"%s\", \"said\": ", verdict);
-  print_string(said_);
-  std::printf(", \"facts\": {");
-  for (std::size_t i = 0; i < count_; ++i) {
-    std::printf("%s\"%s\": ", i ? ", " : "", facts_[i].name);
-    if (facts_[i].unit)
-      std::printf("[%.6g, \"%s\"]", facts_[i].value, facts_[i].unit);
+  // A case may have left no address space: all that is said fits.
+  static char room[1 << 15];
+  Text text{std::span<char>(room)};
+  Json json(text);
+  json.open('{').field("verdict", failed_ ? "fail" : noted_ ? "note" : skipped_ ? "skipped" : "pass");
+  json.field("said", said_).key("facts").open('{');
+  for (const Fact& fact : std::span(facts_, count_)) {
+    json.key(fact.name);
+    if (fact.unit)
+      json.open('[').value(fact.value).value(fact.unit).close(']');
     else
-      print_string(facts_[i].words);
+      json.value(fact.words);
   }
-  std::printf("}}\n");
+  json.close('}').close('}');
+  text << '\n';
   std::fflush(stdout);
+  text.write_to(STDOUT_FILENO);
   return failed_ ? 1 : 0;
 }
 

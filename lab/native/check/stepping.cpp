@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mapping.hpp"
+
 namespace heapyard::check {
 
 void begin_counting(Steps& steps) {
@@ -24,8 +26,8 @@ void end_counting(Steps& steps) {
 
 bool count_steps(void (*workload)(Steps& steps, std::size_t argument), std::size_t argument, std::uint64_t budget,
                  Steps& result) {
-  void* memory = mmap(nullptr, sizeof(Steps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
+  void* const memory = map_shared(sizeof(Steps));
+  if (memory == nullptr) return false;
   auto& shared = *static_cast<Steps*>(memory);
   const pid_t child = fork();
   if (child < 0) return false;

@@ -40,7 +40,7 @@ void thread_storm(Report& report, Amount amount) {
   };
   static std::atomic<std::size_t> early{0};
   static std::atomic<bool> refused{false};
-  const std::uint64_t began = now_ns();
+  const std::uint64_t began = monotonic_ns();
   on_threads(kMakers, [&](std::size_t index) {
     for (std::size_t i = 0; i < each; ++i) {
       if (index == 0 && i == each / 4) early = resident();
@@ -52,7 +52,7 @@ void thread_storm(Report& report, Amount amount) {
       pthread_join(thread, nullptr);
     }
   });
-  const double seconds = static_cast<double>(now_ns() - began) / 1e9;
+  const double seconds = static_cast<double>(monotonic_ns() - began) / 1e9;
   const std::size_t late = resident();
   for (std::size_t place = 0; place < kShared; ++place) swap(place, nullptr);
   const double threads = static_cast<double>(kMakers * each),
@@ -159,10 +159,10 @@ void grow_and_drop(std::size_t rounds) {
 
 void realloc_storm(Report& report, Amount amount) {
   const std::size_t rounds = amount.of(100, 5);
-  const std::uint64_t began = now_ns();
+  const std::uint64_t began = monotonic_ns();
   grow_and_drop(rounds);
   const double mib = static_cast<double>(asked) / (1 << 20);
-  report.fact("realloc_storm", static_cast<double>(now_ns() - began) / 1e9, "s");
+  report.fact("realloc_storm", static_cast<double>(monotonic_ns() - began) / 1e9, "s");
   if (damaged_by_growing) return report.fail("realloc lost contents %zu times", damaged_by_growing.load());
   std::uint64_t calls = 0;
   if (!count_memory_calls(grow_and_drop, rounds, calls)) return report.fact("realloc_system_calls", "not counted here");

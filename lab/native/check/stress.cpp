@@ -83,7 +83,9 @@ void exchange(std::size_t threads, std::size_t steps, std::uint64_t seed) {
       void* old = shared[random.below(kShared)].exchange(block);
       if (!old) continue;
       if (!right(old)) ++damaged;
-      if (random.percent(10)) old = realloc(old, sizeof(Header) + random.below(3000));
+      if (random.percent(10)) {
+        if (void* const moved = realloc(old, sizeof(Header) + random.below(3000))) old = moved;
+      }
       free(old);
     }
   });

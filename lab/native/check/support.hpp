@@ -14,12 +14,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/clock.hpp"
+#include "base/mapping.hpp"
+#include "base/random.hpp"
 #include "case.hpp"
-#include "mutators/kit/random.hpp"
 
 namespace heapyard::check {
-
-using kit::Random;
 
 // Hides a value from the optimiser, so that calls with absurd sizes are made and not warned of.
 template <class T>
@@ -75,23 +75,11 @@ inline std::size_t status_field(const char* field) {
 // Bytes of address space, or of private writable memory, that this process has.
 inline std::size_t used_of(int resource) { return status_field(resource == RLIMIT_AS ? "VmSize:" : "VmData:"); }
 
-inline std::uint64_t now_ns() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-inline void sleep_ms(long ms) {
-  const timespec wait{ms / 1000, ms % 1000 * 1'000'000};
-  nanosleep(&wait, nullptr);
-}
-
 // Memory that is not the heap's under test.
 template <class T>
 T* map_array(std::size_t count) {
-  void* memory =
-      mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) std::abort();
+  void* const memory = map_sparse(count * sizeof(T));
+  if (memory == nullptr) std::abort();
   return static_cast<T*>(memory);
 }
 

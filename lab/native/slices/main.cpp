@@ -19,14 +19,12 @@
 #include <string_view>
 #include <vector>
 
-#include "mutators/kit/fatal.hpp"
-#include "mutators/kit/options.hpp"
+#include "base/fatal.hpp"
+#include "base/options.hpp"
 
 namespace {
 
-using heapyard::kit::fatal;
-using heapyard::kit::kExitMachine;
-using heapyard::kit::kExitUsage;
+using namespace heapyard;
 
 template <class Number>
 bool take(std::string_view& text, Number& number) {
@@ -49,15 +47,13 @@ bool has_stopped(int trial) {
 
 int main(int argc, char** argv) {
   const char *turns = nullptr, *slice = nullptr, *seed_text = nullptr, *parent = nullptr;
-  const heapyard::kit::Option options[] = {
-      {0, "turns", "LIST", heapyard::kit::Word{&turns}, "sockets of the trials, such as 5,6,7"},
-      {0, "slice", "NANOSECONDS", heapyard::kit::Word{&slice}, "length of a slice"},
-      {0, "seed", "N", heapyard::kit::Word{&seed_text}, "of the orders"},
-      {0, "parent", "PID", heapyard::kit::Word{&parent},
-       "do nothing unless this process is still there, as our parent"},
+  const Option options[] = {
+      {0, "turns", "LIST", Word{&turns}, "sockets of the trials, such as 5,6,7"},
+      {0, "slice", "NANOSECONDS", Word{&slice}, "length of a slice"},
+      {0, "seed", "N", Word{&seed_text}, "of the orders"},
+      {0, "parent", "PID", Word{&parent}, "do nothing unless this process is still there, as our parent"},
   };
-  heapyard::kit::parse_options(argc, argv, options,
-                               {"slices", "Lets trials run by turns. Part of the lab; see docs/trial.md.", ""});
+  parse_options(argc, argv, options, {"slices", "Lets trials run by turns. Part of the lab; see docs/trial.md.", ""});
   std::uint64_t length = 0, seed = 0;
   std::string_view text = slice ? slice : "";
   if (!take(text, length) || !text.empty() || length == 0) fatal(kExitUsage, "option --slice must be nanoseconds");

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-#include "mutators/kit/cycle_clock.hpp"
+#include "base/clock.hpp"
 #include "proc_file.hpp"
 #include "process_tree.hpp"
 
@@ -64,7 +64,7 @@ void Freezer::thaw() {
 
 bool Freezer::freeze_group() {
   if (write(control_, "1", 1) != 1) return freeze_by_signals();
-  const std::uint64_t until = kit::monotonic_ns() + kPatience;
+  const std::uint64_t until = monotonic_ns() + kPatience;
   do {
     char text[256];
     const ssize_t length = pread(events_, text, sizeof text - 1, 0);
@@ -73,14 +73,14 @@ bool Freezer::freeze_group() {
     if (std::strstr(text, "frozen 1")) break;
     pollfd changed{events_, POLLPRI, 0};
     poll(&changed, 1, 1);
-  } while (kit::monotonic_ns() < until);
+  } while (monotonic_ns() < until);
   return true;
 }
 
 // Bound: patience; each further look is for processes that were forked since the last one, or have not stopped yet.
 bool Freezer::freeze_by_signals() {
   stopped_.clear();
-  const std::uint64_t until = kit::monotonic_ns() + kPatience;
+  const std::uint64_t until = monotonic_ns() + kPatience;
   for (;;) {
     pids_.clear();
     descendants(getpid(), pids_);
@@ -101,7 +101,7 @@ bool Freezer::freeze_by_signals() {
         still = false;
       }
     }
-    if (still || kit::monotonic_ns() >= until) return true;
+    if (still || monotonic_ns() >= until) return true;
     nanosleep(&kNap, nullptr);
   }
 }

@@ -12,8 +12,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "mutators/kit/cycle_clock.hpp"
-#include "mutators/kit/fatal.hpp"
+#include "base/clock.hpp"
+#include "base/fatal.hpp"
+#include "base/mapping.hpp"
 
 namespace heapyard::trial {
 namespace {
@@ -79,7 +80,7 @@ bool join(const char* folder) {
   if (got != 1) _exit(127);  // the launcher died before it could watch us
   const char* const path = request.command[0];
   if (request.argv0) request.command[0] = const_cast<char*>(request.argv0);
-  handover.exec_ns = kit::monotonic_ns();
+  handover.exec_ns = monotonic_ns();
   execv(path, request.command);
   fail("start");
 }
@@ -96,13 +97,13 @@ std::uint64_t instructions_of(const Launched& launched) {
 
 Launched launch(const Request& request) {
   Launched launched;
-  void* shared = mmap(nullptr, sizeof(Launched::Handover), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const shared = map_shared(sizeof(Launched::Handover));
   int ready[2], started[2];
-  if (shared == MAP_FAILED || pipe2(ready, O_CLOEXEC) != 0 || pipe2(started, O_CLOEXEC) != 0)
-    kit::fatal(kit::kExitMachine, "cannot prepare to fork: ", std::string_view(std::strerror(errno)));
+  if (shared == nullptr || pipe2(ready, O_CLOEXEC) != 0 || pipe2(started, O_CLOEXEC) != 0)
+    fatal(kExitMachine, "cannot prepare to fork: ", std::string_view(std::strerror(errno)));
   launched.handover = static_cast<Launched::Handover*>(shared);
   launched.pid = fork();
-  if (launched.pid < 0) kit::fatal(kit::kExitMachine, "cannot fork: ", std::string_view(std::strerror(errno)));
+  if (launched.pid < 0) fatal(kExitMachine, "cannot fork: ", std::string_view(std::strerror(errno)));
   if (launched.pid == 0) become(request, ready, *launched.handover);
   launched.counter = open_instruction_counter(launched.pid);
   close(started[1]);  // the child's own is closed by exec
@@ -113,7 +114,7 @@ Launched launch(const Request& request) {
 }
 
 void release(Launched& launched) {
-  if (write(launched.ready, "", 1) != 1) kit::fatal(kit::kExitMachine, "cannot start the program");
+  if (write(launched.ready, "", 1) != 1) fatal(kExitMachine, "cannot start the program");
   close(launched.ready);
   launched.ready = -1;
 }

@@ -21,12 +21,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/clock.hpp"
+#include "base/fatal.hpp"
+#include "base/json.hpp"
+#include "base/options.hpp"
 #include "freezer.hpp"
 #include "launch.hpp"
-#include "mutators/kit/cycle_clock.hpp"
-#include "mutators/kit/fatal.hpp"
-#include "mutators/kit/json.hpp"
-#include "mutators/kit/options.hpp"
 #include "process_tree.hpp"
 #include "request.hpp"
 #include "sampler.hpp"
@@ -34,10 +34,6 @@
 
 namespace heapyard::trial {
 namespace {
-
-using kit::fatal;
-using kit::kExitMachine;
-using kit::kExitUsage;
 
 constexpr std::uint64_t kInsist = 5'000'000'000;  // ns after SIGKILL: what still runs is stuck, or not ours to kill
 constexpr std::uint64_t kAgain = 100'000'000;     // ns between two rounds of SIGKILL
@@ -77,30 +73,29 @@ Request parse(int argc, char** argv) {
   const char *timeout = nullptr, *grace = nullptr, *interval = nullptr, *cpus = nullptr, *parent = nullptr,
              *turns = nullptr;
   bool no_sampling = false;
-  const kit::Option options[] = {
-      {0, "argv0", "NAME", kit::Word{&r.argv0}, "name the program is started under"},
-      {0, "cwd", "DIR", kit::Word{&r.cwd}, "its working directory"},
-      {0, "stdin", "FILE", kit::Word{&r.input}, "its standard input"},
-      {0, "stdout", "FILE", kit::Word{&r.output}, "its standard output"},
-      {0, "stderr", "FILE", kit::Word{&r.errors}, "its standard error"},
-      {0, "json", "FILE", kit::Word{&r.json}, "where the result goes ('-': standard output)"},
-      {0, "library", "PATH", kit::Word{&r.library}, "say of every process whether this file was seen mapped"},
-      {0, "group", "FOLDER", kit::Word{&r.group}, "the control group it runs in, as a folder of cgroup version 2"},
-      {0, "timeout", "SECONDS", kit::Word{&timeout}, "end the program after this time"},
-      {0, "grace", "SECONDS", kit::Word{&grace}, "time between SIGTERM and SIGKILL [default 2]"},
-      {0, "interval", "SECONDS", kit::Word{&interval},
+  const Option options[] = {
+      {0, "argv0", "NAME", Word{&r.argv0}, "name the program is started under"},
+      {0, "cwd", "DIR", Word{&r.cwd}, "its working directory"},
+      {0, "stdin", "FILE", Word{&r.input}, "its standard input"},
+      {0, "stdout", "FILE", Word{&r.output}, "its standard output"},
+      {0, "stderr", "FILE", Word{&r.errors}, "its standard error"},
+      {0, "json", "FILE", Word{&r.json}, "where the result goes ('-': standard output)"},
+      {0, "library", "PATH", Word{&r.library}, "say of every process whether this file was seen mapped"},
+      {0, "group", "FOLDER", Word{&r.group}, "the control group it runs in, as a folder of cgroup version 2"},
+      {0, "timeout", "SECONDS", Word{&timeout}, "end the program after this time"},
+      {0, "grace", "SECONDS", Word{&grace}, "time between SIGTERM and SIGKILL [default 2]"},
+      {0, "interval", "SECONDS", Word{&interval},
        "time between memory samples, stretched to cost under 1 % [default 0.01]"},
-      {0, "no-sampling", "", kit::Flag{&no_sampling}, "do not look at memory at all"},
-      {0, "cpus", "LIST", kit::Word{&cpus},
-       "CPUs the program may use, such as 0,1; the launcher takes others if it can"},
-      {0, "parent", "PID", kit::Word{&parent}, "do nothing unless this process is still there, as our parent"},
-      {0, "turns", "FD", kit::Word{&turns}, "run in the slices that are given through this socket (slices)"},
-      {0, "no-huge-pages", "", kit::Flag{&r.no_huge_pages}, "switch transparent huge pages off for the program"},
+      {0, "no-sampling", "", Flag{&no_sampling}, "do not look at memory at all"},
+      {0, "cpus", "LIST", Word{&cpus}, "CPUs the program may use, such as 0,1; the launcher takes others if it can"},
+      {0, "parent", "PID", Word{&parent}, "do nothing unless this process is still there, as our parent"},
+      {0, "turns", "FD", Word{&turns}, "run in the slices that are given through this socket (slices)"},
+      {0, "no-huge-pages", "", Flag{&r.no_huge_pages}, "switch transparent huge pages off for the program"},
   };
-  const kit::Usage usage{
+  const Usage usage{
       "trial", "Launches one program and measures it and everything it starts. Part of the lab; see docs/trial.md.",
       "  trial --json result.json --timeout 60 -- /usr/bin/gawk -f words.awk corpus.txt\n"};
-  const int first = kit::parse_options(argc, argv, options, usage);
+  const int first = parse_options(argc, argv, options, usage);
   if (first >= argc) fatal(kExitUsage, "no command given; see --help");
   r.command = argv + first;
   if (timeout) r.timeout = seconds_of(timeout, "--timeout");
@@ -177,7 +172,7 @@ class Trial {
     end_stragglers();
     turns_.leave();
     sampler.finish(usage_.peak_rss);
-    if (!report(sampler)) fatal(kExitMachine, "cannot write the result to ", std::string_view(request_.json));
+    if (!report(sampler)) _exit(kExitMachine);
   }
 
  private:
@@ -320,7 +315,7 @@ class Trial {
 
   // What still runs when the root has ended does not belong to the measurement: it is killed, and counted.
   void end_stragglers() {
-    if (insist_until_ == 0) insist_until_ = kit::monotonic_ns() + kInsist;
+    if (insist_until_ == 0) insist_until_ = monotonic_ns() + kInsist;
     for (;;) {
       signal_descendants(SIGKILL);
       rusage usage{};
@@ -329,7 +324,7 @@ class Trial {
         ++stragglers_;
         usage_.add(usage);
       }
-      if (ended < 0 || kit::monotonic_ns() >= insist_until_) return;
+      if (ended < 0 || monotonic_ns() >= insist_until_) return;
       pollfd watched{signals_, POLLIN, 0};
       poll(&watched, 1, kAgain / 1'000'000);
       signalfd_siginfo signal;
@@ -339,8 +334,8 @@ class Trial {
   }
 
   bool report(const Sampler& sampler) {
-    kit::Text text;
-    kit::Json json(text);
+    Text text;
+    Json json(text);
     const Launched::Handover& handover = *launched_.handover;
     json.open('{');
     if (handover.error) {
@@ -386,9 +381,7 @@ class Trial {
     }
     json.close(']').close('}');
     text << '\n';
-    if (std::string_view(request_.json) == "-") return text.write_to(STDOUT_FILENO);
-    const int file = open(request_.json, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    return file >= 0 && text.write_to(file) && close(file) == 0;
+    return write_file(request_.json, text);
   }
 
   const Request& request_;

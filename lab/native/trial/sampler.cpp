@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "mutators/kit/cycle_clock.hpp"
+#include "base/clock.hpp"
 #include "proc_file.hpp"
 #include "process_tree.hpp"
 
@@ -27,11 +27,7 @@ constexpr double kDearInterval = 0.1;  // seconds between looks at PSS and mappi
 
 // Time this thread has worked. On a busy machine a look may wait for its turn: that costs the program nothing, and must
 // not make looks rare.
-std::uint64_t worked_ns() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
+std::uint64_t worked_ns() { return thread_cpu_ns(); }
 
 // What one look at a process costs least to know.
 struct Glance {
@@ -98,7 +94,7 @@ Process& Sampler::process(pid_t pid, std::uint64_t stack) {
   found.pid = pid;
   found.stack = stack;
   found.executable = executable_of(pid);
-  found.first_seen_ns = kit::monotonic_ns();
+  found.first_seen_ns = monotonic_ns();
   return found;
 }
 
@@ -127,7 +123,7 @@ void Sampler::look_at_maps(Process& process) {
   }
   close(file);
   if (lines == 0) return;  // gone meanwhile
-  process.maps_seen_ns = kit::monotonic_ns();
+  process.maps_seen_ns = monotonic_ns();
   process.maps = std::max(process.maps, lines);
   process.mapped = process.mapped || mapped;
 }

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "mutators/kit/cycle_clock.hpp"
+#include "base/clock.hpp"
 
 namespace heapyard::trial {
 
@@ -16,11 +16,11 @@ namespace heapyard::trial {
 class ProgramClock {
  public:
   // Nanoseconds; CLOCK_MONOTONIC less all pauses.
-  std::uint64_t now_ns() const { return (paused_at_ != 0 ? paused_at_ : kit::monotonic_ns()) - paused_; }
+  std::uint64_t now_ns() const { return (paused_at_ != 0 ? paused_at_ : monotonic_ns()) - paused_; }
   std::uint64_t paused_ns() const { return paused_; }  // so far, a pause that lasts still apart
-  void pause() { paused_at_ = kit::monotonic_ns(); }
+  void pause() { paused_at_ = monotonic_ns(); }
   void go_on() {
-    if (paused_at_ != 0) paused_ += kit::monotonic_ns() - paused_at_;
+    if (paused_at_ != 0) paused_ += monotonic_ns() - paused_at_;
     paused_at_ = 0;
   }
 

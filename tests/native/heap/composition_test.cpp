@@ -58,10 +58,11 @@ struct SharedTablesChoices : Scarce<ScallocSpansOf<std::size_t{64} << 10>> {};
 struct SharedTables : ScallocParts<SharedTablesChoices> {
   using Large = BestFitTree<Outside, HugeSteps<Outside>>;
   static inline constinit Large large;
-  static inline constinit TightOver<Large> tight{large};
+  using Tight = TightOver<Large>;
+  static inline constinit Tight tight{large};
 };
 using WholeSpans = ScallocParts<Scarce<ScallocSpansOf<std::size_t{2} << 20, true>>>;
-using ElfSpans = VirtualSpans<ScarcePages, core::slab::kBigPage, 1, std::size_t{1} << 30>;
+using ElfSpans = VirtualSpans<ScarcePages, policy::slab::kBigPage, 1, std::size_t{1} << 30>;
 using Elf = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans>;
 using ElfOwn = ElfmallocParts<OwnSlabOnly, ScarcePages, ElfSpans>;
 using Own = HeapyardParts<ScarcePages, PageWindow<ScarcePages, std::size_t{1} << 30>>;
@@ -69,42 +70,42 @@ using Own = HeapyardParts<ScarcePages, PageWindow<ScarcePages, std::size_t{1} <<
 using BfmCounting = BfmParts<BfmSteps, 8, kBfmDepth, GiveBack, ScarcePages, HugeSteps, Sampled>;
 using SpansCounting = ScallocParts<Scarce<ScallocWithSamples>>;
 using ElfCounting = ElfmallocParts<MagazineCapacity, ScarcePages, ElfSpans, Sampled>;
-// Another number of backends: heaps whose front ends are of one type would share what a thread holds.
-struct MixedChoices : examples::FourthChoices {
-  static constexpr unsigned kBackends = 2;
-};
-struct Mixed : ScallocParts<Scarce<MixedChoices>> {
+struct Mixed : ScallocParts<Scarce<ScallocDefaults>, struct MixedTag> {
   using Large = BestFitTree<Outside, HugeSteps<Outside>>;
   static inline constinit Large large;
-  static inline constinit TightOver<Large> tight{large};
+  using Tight = TightOver<Large>;
+  static inline constinit Tight tight{large};
 };
+
+// heapyard has a shell of its own.
+template <class Parts>
+concept OfPages = requires { typename Parts::Runs; };
+template <class Parts>
+struct ShellOf {
+  using Heap = HeapShell<Parts>;
+};
+template <OfPages Parts>
+struct ShellOf<Parts> {
+  using Heap = PageHeap<Parts>;
+};
+template <class Parts>
+using HeapOf = typename ShellOf<Parts>::Heap;
 
 // Whether blocks have one size each, so that none can be resized in place.
 template <class Parts>
-concept OneSizeEach = requires { typename Parts::Map; } && !requires { typename Parts::Runs; };
+concept OneSizeEach = OfPages<Parts> || requires { requires Parts::Tight::kPacks; };
 
 template <class Parts>
-struct Composed {
-  using Heap = PrefixHeap<Parts>;
-  static bool consistent() {
+bool consistent() {
+  if constexpr (OfPages<Parts>) {
+    return Parts::runs.consistent() && Parts::pool.consistent();
+  } else if constexpr (OneSizeEach<Parts>) {
+    return HeapOf<Parts>::usage().free <= HeapOf<Parts>::usage().mapped;
+  } else {
     std::size_t blocks;
-    return Parts::ranges.consistent(&blocks) && Parts::spans.consistent();
+    return Parts::large.consistent(&blocks) && Parts::pool.consistent();
   }
-};
-template <OneSizeEach Parts>
-struct Composed<Parts> {
-  using Heap = MaskHeap<Parts>;
-  static bool consistent() { return Heap::usage().free <= Heap::usage().mapped; }
-};
-template <class Parts>
-concept OfPages = requires { typename Parts::Runs; };
-template <OfPages Parts>
-struct Composed<Parts> {
-  using Heap = PageHeap<Parts>;
-  static bool consistent() { return Parts::runs.consistent() && Parts::pool.consistent(); }
-};
-template <class Parts>
-using HeapOf = typename Composed<Parts>::Heap;
+}
 
 // A block remembers what it was filled with in its first byte.
 void fill(void* block, std::size_t bytes, unsigned char value) { std::memset(block, value, bytes); }
@@ -129,7 +130,7 @@ class Composition : public testing::Test {
     test::listen_no_more();
   }
 
-  static void check() { ASSERT_TRUE(Composed<Parts>::consistent()); }
+  static void check() { ASSERT_TRUE(consistent<Parts>()); }
 
   // Runs in a thread of its own, so that everything it caches is given back.
   template <class Work>
@@ -137,10 +138,13 @@ class Composition : public testing::Test {
     std::thread(work).join();
   }
 };
+#if defined(__SANITIZE_THREAD__)  // ten times slower: variants of a heap are left to the other builds
+using Compositions = testing::Types<Full, Spans, PerCore, Elf, Own, Stacks, BfmCounting, SpansCounting, ElfCounting>;
+#else
 using Compositions =
     testing::Types<Full, Coarse, OneCached, One, Several, Spans, PerCore, Lazy, SmallSpans, WholeSpans, Elf, ElfOwn,
                    Own, Mixed, Stacks, SharedTables, BfmCounting, SpansCounting, ElfCounting>;
-// As tests/e2e/test_heap_sanitized.py selects them.
+#endif
 struct Names {
   template <class Parts>
   static std::string GetName(int at) {
@@ -451,7 +455,7 @@ TYPED_TEST(Composition, AChildOfAForkAllocatesAtOnceWhileOtherThreadsWork) {
         fill(blocks[b], b * 30, 5);
       }
       for (void* block : blocks) Heap::free(block);
-      _exit(Composed<TypeParam>::consistent() ? 0 : 2);
+      _exit(consistent<TypeParam>() ? 0 : 2);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -499,10 +503,10 @@ TYPED_TEST(Composition, AThreadIsServedWhileAnotherForks) {
   };
   const pid_t child = fork();
   if (child == 0) {
-    const bool right = Composed<TypeParam>::consistent();
+    const bool right = consistent<TypeParam>();
     for (void* block : meanwhile) Heap::free(block);
     for (std::size_t bytes = 0; bytes < 2000; ++bytes) Heap::free(Heap::allocate(bytes));
-    _exit(right && Composed<TypeParam>::consistent() ? 0 : 1);
+    _exit(right && consistent<TypeParam>() ? 0 : 1);
   }
   EXPECT_FALSE(with_the_heap_closed);
   int status = 0;
@@ -540,7 +544,7 @@ TYPED_TEST(Composition, AThreadThatEndsWhileAnotherForksLosesNothing) {
       thread.join();
     };
     const pid_t child = fork();
-    if (child == 0) _exit(Composed<TypeParam>::consistent() ? 0 : 1);
+    if (child == 0) _exit(consistent<TypeParam>() ? 0 : 1);
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_EQ(status, 0);
@@ -666,7 +670,7 @@ TYPED_TEST(Composition, ResizeInPlaceKeepsWhatFits) {
   EXPECT_FALSE(Heap::resize(small, Heap::usable(small) + 1));
   EXPECT_FALSE(Heap::resize(small, 8));  // a smaller block would do
   Heap::free(small);
-  if (OneSizeEach<TypeParam> || OfPages<TypeParam>) return;
+  if (OneSizeEach<TypeParam>) return;
   void* large = Heap::allocate(100'000);
   fill(large, 100'000, 3);
   EXPECT_TRUE(Heap::resize(large, 2'000));
@@ -711,11 +715,9 @@ TYPED_TEST(Composition, AGrowingLargeBlockMovesWithItsContents) {
 }
 
 // Heaps that no other test uses: threads visit them for the first time, in a child, while the child forks.
-using NewPrefix = PrefixHeap<BfmParts<BfmSteps, 2, kBfmDepth>>;
-struct NewChoices : ScallocDefaults {
-  static constexpr unsigned kBackends = 2;
-};
-using NewMask = MaskHeap<ScallocParts<NewChoices>>;
+struct New;
+using NewPrefix = HeapShell<BfmParts<BfmSteps, 2, kBfmDepth, GiveBack, os::SystemPages, HugeSteps, NotSampled, New>>;
+using NewMask = HeapShell<ScallocParts<ScallocDefaults, New>>;
 
 // How a child says that all went well: no sanitizer asks questions on that way out.
 [[noreturn]] void done_well() {

@@ -8,8 +8,9 @@
 
 namespace heapyard {
 
-template <class Pages, class Growth>
-bool BestFitTree<Pages, Growth>::consistent(std::size_t* blocks) const {
+namespace core {
+
+inline bool FreeBlocks::consistent(std::size_t* blocks) const {
   std::size_t count = 0, bytes = 0, listed = 0;
   if (!by_address_.empty()) {
     const Block* before = nullptr;
@@ -32,7 +33,14 @@ bool BestFitTree<Pages, Growth>::consistent(std::size_t* blocks) const {
     }
   }
   *blocks = count;
-  return listed == count && bytes == free_ && bytes <= mapped_;
+  return listed == count && bytes == bytes_;
+}
+
+}  // namespace core
+
+template <MovingPageSource Pages, GrowthPolicy Growth>
+bool BestFitTree<Pages, Growth>::consistent(std::size_t* blocks) const {
+  return free_.consistent(blocks) && free_.bytes() <= mapped_;
 }
 
 }  // namespace heapyard

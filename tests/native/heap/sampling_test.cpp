@@ -46,8 +46,8 @@ struct Turns {
   static inline std::mt19937_64 random{7};
   static inline std::uint64_t most = 1;
 
-  static constexpr os::SampleEvents kEvents{
-      [](std::size_t) noexcept -> os::SampleTurn {
+  static constexpr tracing::SampleEvents kEvents{
+      [](std::size_t) noexcept -> tracing::SampleTurn {
         drawn.push_back(random() % most);
         return {drawn.back(), 9};
       },

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "explorer.hpp"
-#include "heap/core/scalloc_classes.hpp"
-#include "heap/core/slab_classes.hpp"
+#include "heap/policy/scalloc_classes.hpp"
+#include "heap/policy/slab_classes.hpp"
 #include "heap/core/tagged_stack.hpp"
 #include "heap/layers/backend/span_pool.hpp"
 #include "heap/layers/gate.hpp"
@@ -130,7 +130,7 @@ TEST(Schedules, ATaggedStackThatLosesUpdatesIsCaught) { expect_caught(StackOf<Lo
 
 struct TwoSlots {
   static constexpr unsigned kSlots = 2, kFine = 1;
-  static constexpr std::array<core::SpanShape, 2> kShapes = {{{16, 1, 64, 0}, {32, 1, 64, 1}}};
+  static constexpr std::array<policy::SpanShape, 2> kShapes = {{{16, 1, 64, 0}, {32, 1, 64, 1}}};
 };
 
 template <class Fault>
@@ -194,7 +194,7 @@ TEST(Schedules, ASpanPoolThatLosesUpdatesIsCaught) { expect_caught(PoolOf<LosesU
 
 struct SmallClasses {
   static constexpr unsigned kClasses = 2;
-  static constexpr std::array<core::SpanShape, 2> kShapes = {{{0, 0, 0, 0}, {16, 3, 256, 0}}};
+  static constexpr std::array<policy::SpanShape, 2> kShapes = {{{0, 0, 0, 0}, {16, 3, 256, 0}}};
 };
 
 template <class Fault, template <class> class Lists = ReusableDeque>
@@ -356,10 +356,10 @@ struct SlabsOf {
 
     Pages() {
       static char* const memory =
-          static_cast<char*>(mmap(nullptr, (kPages + 1) * core::slab::kBigPage, PROT_READ | PROT_WRITE,
+          static_cast<char*>(mmap(nullptr, (kPages + 1) * policy::slab::kBigPage, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
       for (std::size_t i = 0; i < kPages; ++i) {
-        pages[i] = memory + i * core::slab::kBigPage;
+        pages[i] = memory + i * policy::slab::kBigPage;
         std::memset(pages[i], 0, 128);
       }
     }

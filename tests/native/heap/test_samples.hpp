@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "heap/os/sample_events.hpp"
+#include "heap/tracing/sample_events.hpp"
 
 namespace heapyard::test {
 
@@ -36,8 +36,8 @@ inline std::uint64_t next_passes() {
   return (random >> 33) % listener().most_passes;
 }
 
-inline constexpr os::SampleEvents kTestEvents{
-    [](std::size_t) noexcept -> os::SampleTurn {
+inline constexpr tracing::SampleEvents kTestEvents{
+    [](std::size_t) noexcept -> tracing::SampleTurn {
       const std::lock_guard locked(listener().mutex);
       return {next_passes(), kTestInterval};
     },
@@ -60,16 +60,16 @@ inline constexpr os::SampleEvents kTestEvents{
 };
 
 // The same without a lock that a signal handler or a forked child could find held: every other allocation is a sample.
-inline constexpr os::SampleEvents kBareEvents{
-    [](std::size_t) noexcept -> os::SampleTurn { return {1, kTestInterval}; },
+inline constexpr tracing::SampleEvents kBareEvents{
+    [](std::size_t) noexcept -> tracing::SampleTurn { return {1, kTestInterval}; },
     [](void*, std::size_t, std::size_t, std::uint32_t) noexcept {},
     [](void*, std::size_t) noexcept {},
     [](void*) noexcept { return true; },
 };
 
-inline void listen(const os::SampleEvents& events = kBareEvents) {
-  os::sample_events.store(&events, std::memory_order_relaxed);
+inline void listen(const tracing::SampleEvents& events = kBareEvents) {
+  tracing::sample_events.store(&events, std::memory_order_relaxed);
 }
-inline void listen_no_more() { os::sample_events.store(nullptr, std::memory_order_relaxed); }
+inline void listen_no_more() { tracing::sample_events.store(nullptr, std::memory_order_relaxed); }
 
 }  // namespace heapyard::test

@@ -37,7 +37,7 @@ TEST(PaperLaw, SizeClassesAreUniformInTheExponent) {
   Options o;
   o.min_size = 16;
   o.max_size = 8191;
-  kit::Random random(1);
+  Random random(1);
   std::vector<double> classes(9);
   for (int i = 0; i < kDraws; ++i) ++classes[exponent(draw_paper(o, random).size) - 4];
   expect_follows(classes, std::vector<double>(9, 1.0 / 9));
@@ -47,7 +47,7 @@ TEST(PaperLaw, SizesAreUniformInsideAClassAndReachItsEnds) {
   Options o;
   o.min_size = 64;
   o.max_size = 127;
-  kit::Random random(2);
+  Random random(2);
   std::vector<double> sizes(64);
   for (int i = 0; i < kDraws; ++i) ++sizes[draw_paper(o, random).size - 64];
   expect_follows(sizes, std::vector<double>(64, 1.0 / 64));
@@ -57,7 +57,7 @@ TEST(PaperLaw, LivenessIsUniform) {
   Options o;
   o.min_liveness = 3;
   o.max_liveness = 12;
-  kit::Random random(3);
+  Random random(3);
   std::vector<double> liveness(10);
   for (int i = 0; i < kDraws; ++i) ++liveness[draw_paper(o, random).liveness - 3];
   expect_follows(liveness, std::vector<double>(10, 0.1));
@@ -65,7 +65,7 @@ TEST(PaperLaw, LivenessIsUniform) {
 
 TEST(PaperLaw, CountsAreTheProductOfTwoSquares) {
   Options o;  // 16 to 255 bytes, liveness 1 to 10
-  kit::Random random(4);
+  Random random(4);
   for (int i = 0; i < 10'000; ++i) {
     const Draw d = draw_paper(o, random);
     const auto a = 8 - static_cast<std::int64_t>(exponent(d.size)) + 1,
@@ -80,7 +80,7 @@ TEST(PaperLaw, SharesAreExactPercentages) {
   o.list_ratio = 30;
   o.shared_ratio = 70;
   o.permanent_ratio = 5;
-  kit::Random random(5);
+  Random random(5);
   double lists = 0, shared = 0, permanent = 0;
   for (int i = 0; i < kDraws; ++i) {
     const Draw d = draw_paper(o, random);
@@ -96,7 +96,7 @@ TEST(PaperLaw, SharesAreExactPercentages) {
 TEST(PaperLaw, ZeroAndHundredPercentHaveNoExceptions) {
   Options o;
   o.shared = true;
-  kit::Random random(6);
+  Random random(6);
   for (int i = 0; i < 100'000; ++i) {
     const Draw d = draw_paper(o, random);
     ASSERT_EQ(d.shape, Shape::kList);
@@ -112,7 +112,7 @@ TEST(PaperLaw, ListsOfEightByteObjectsExist) {
   Options o;
   o.min_size = 8;
   o.max_size = 15;
-  kit::Random random(7);
+  Random random(7);
   std::vector<double> sizes(8);
   for (int i = 0; i < 100'000; ++i) ++sizes[draw_paper(o, random).size - 8];
   expect_follows(sizes, std::vector<double>(8, 0.125));
@@ -124,7 +124,7 @@ TEST(PaperLaw, CompatReproducesTheHundredAndOneValuesOfThePublishedCode) {
   Options o;
   o.compat = true;
   o.list_ratio = 0;
-  kit::Random random(8);
+  Random random(8);
   double lists = 0;
   for (int i = 0; i < kDraws; ++i) lists += draw_paper(o, random).shape == Shape::kList;
   expect_follows({lists, kDraws - lists}, {1.0 / 101, 100.0 / 101});

@@ -61,7 +61,7 @@ class Layout : public testing::Test {
     return c;
   }
   bool allocate(SizeClass& c, Placement placement) {
-    Sampler<false> none;
+    Untimed none;
     made_ = 0;
     recording = true;
     const bool complete = allocate_class(c, placement, none, made_);
@@ -69,7 +69,7 @@ class Layout : public testing::Test {
     return complete;
   }
   void release(SizeClass& c, Placement placement, bool post_order = false) {
-    Sampler<false> none;
+    Untimed none;
     recording = true;
     free_class(c, placement, none, post_order);
     recording = false;
@@ -210,7 +210,7 @@ TEST_F(Layout, AWriteChangesThePayloadOnceAndLeavesLinksAlone) {
 
 TEST_F(Layout, EveryNthOperationIsTimedOnItsOwn) {
   static kit::LatencyHistogram histogram{};
-  Sampler<true> sampler{&histogram, 10, 0};
+  kit::SampledTiming sampler{&histogram, 10, 0};
   SizeClass c = make(Shape::kList, 1000, 32);
   std::uint32_t made = 0;
   ASSERT_TRUE(allocate_class(c, Placement::kHeap, sampler, made));

@@ -38,7 +38,7 @@ TEST(ModelFile, DrawsFollowTheWeights) {
         "bucket " + std::to_string(size) + " " + std::to_string(size) + " 2 2 " + std::to_string(weights.back()) + "\n";
   }
   const Model model = read_model(write_file(text).c_str(), arena);
-  kit::Random random(3);
+  Random random(3);
   Options options;
   std::vector<double> seen(50);
   constexpr int kDraws = 1'000'000;

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.hpp"
 #include "mutators/acdc/pool.hpp"
-#include "mutators/kit/random.hpp"
 
 namespace heapyard::acdc {
 namespace {
@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, SharersOf, testing::Values(1, 2, 63, 64, 65, 1
 TEST_P(SharersOf, ExactlyTheLastLeaverIsTold) {
   const std::size_t n = GetParam();
   alignas(16) unsigned char memory[Sharers::bytes(1024)];
-  kit::Random random(n);
+  Random random(n);
   for (int round = 0; round < 200; ++round) {
     Sharers sharers(memory, n);
     sharers.clear();

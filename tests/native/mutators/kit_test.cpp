@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kit every mutator stands on: random numbers, histograms, bookkeeping memory, text.
+// The kit every mutator stands on: random numbers, histograms, bookkeeping memory, clocks.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -7,12 +7,11 @@
 #include <set>
 #include <vector>
 
+#include "base/random.hpp"
 #include "mutators/kit/arena.hpp"
 #include "mutators/kit/cycle_clock.hpp"
-#include "mutators/kit/json.hpp"
 #include "mutators/kit/latency_histogram.hpp"
 #include "mutators/kit/process_memory.hpp"
-#include "mutators/kit/random.hpp"
 
 namespace heapyard::kit {
 namespace {
@@ -133,22 +132,6 @@ TEST(ResidentMemory, SeesPagesComeAndGo) {
   munmap(pages, bytes);
   EXPECT_NEAR(static_cast<double>(during - before), static_cast<double>(bytes), 1 << 20);
   EXPECT_LT(memory.bytes(), during - bytes / 2);
-}
-
-TEST(Json, EscapesAndSeparates) {
-  Text text;
-  Json json(text);
-  json.open('{')
-      .field("a\"b", "x\ny\\")
-      .field("n", 3)
-      .key("list")
-      .open('[')
-      .value(1.5)
-      .value(true)
-      .value(0.0 / 0.0)
-      .close(']')
-      .close('}');
-  EXPECT_EQ(text.view(), R"({"a\"b":"x\u000ay\\","n":3,"list":[1.5,true,null]})");
 }
 
 TEST(CycleClock, ReadCostIsBelowAMicrosecond) {

@@ -31,7 +31,7 @@ TEST(Fifo, HoldsTheNewestBytesForEverySmallBudget) {
     fifo.prepare(arena, budget, 1, 100);
     FakeHeap heap;
     std::vector<std::uint64_t> sizes;
-    kit::Random random(budget);
+    Random random(budget);
     for (int i = 0; i < 200; ++i) {
       sizes.push_back(random.between(1, 10));
       fifo.add(sizes.back(), heap);
