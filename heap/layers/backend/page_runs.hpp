@@ -15,6 +15,7 @@
 
 #include "heap/layers/backend/free_runs.hpp"
 #include "heap/layers/backend/page_budget.hpp"
+#include "heap/layers/backend/page_frontier.hpp"
 #include "heap/layers/backend/page_map.hpp"
 #include "heap/os/lock.hpp"
 #include "heap/tracing/page_events.hpp"
@@ -63,7 +64,7 @@ class PageRuns {
     map_.make_clean(run->page, run->pages);
     run->dirty = 0;
     run->low = run->high = run->page;
-    free_.join(run, top_);
+    free_.join(run, frontier_.top());
   }
 
   // Whether the run of a large block now has so many pages where it is.
@@ -130,26 +131,20 @@ class PageRuns {
   // Address space too: the pages behind the last run in use. Whether there were any.
   bool shrink() {
     const os::Locked locked(lock_);
-    if (top_ == 0) return false;
-    PageRun* last = map_.run_of(top_ - 1);
+    if (frontier_.top() == 0) return false;
+    PageRun* last = map_.run_of(frontier_.top() - 1);
     if (last->kind != PageRun::kFree) return false;
-    const std::uintptr_t from = os::round_up(map_.address_of(last->page), os::page_bytes());
-    const std::uintptr_t end = map_.address_of(top_);
-    if (from >= end || !map_.window().uncommit(from, end)) return false;
+    const std::uint32_t first = map_.page_at(os::round_up(map_.address_of(last->page), os::page_bytes()));
+    const std::uint32_t gone = frontier_.top() - first;
+    if (first >= frontier_.top() || !frontier_.lower(first)) return false;
     free_.erase(last);
-    const std::uint32_t first = map_.page_at(from), gone = top_ - first;
     budget_.take_dirty(map_.make_clean(first, gone));
-    top_ = first;
-    there_ -= gone;
-    if (first == last->page) {
-      map_.give_record_back(last);
-    } else {
-      last->pages = first - last->page;
-      last->dirty = map_.dirty_in(last->page, last->pages);
-      last->low = last->page;
-      last->high = first;
-      free_.insert(last);
-    }
+    if (first == last->page) return map_.give_record_back(last), true;
+    last->pages = first - last->page;
+    last->dirty = map_.dirty_in(last->page, last->pages);
+    last->low = last->page;
+    last->high = first;
+    free_.insert(last);
     return true;
   }
 
@@ -157,7 +152,7 @@ class PageRuns {
   static std::size_t bytes_of(const PageRun* run) { return run->pages * policy::kSmallPage; }
   std::size_t used_bytes() const { return std::size_t{budget_.used()} * policy::kSmallPage; }
   std::size_t large_bytes() const { return std::size_t{budget_.large()} * policy::kSmallPage; }
-  std::size_t there_bytes() const { return std::size_t{there_.load(std::memory_order_relaxed)} * policy::kSmallPage; }
+  std::size_t there_bytes() const { return std::size_t{frontier_.there()} * policy::kSmallPage; }
   // Free, and not given back.
   std::size_t dirty_bytes() {
     const os::Locked locked(lock_);
@@ -169,11 +164,7 @@ class PageRuns {
   bool consistent();
 
  private:
-  static constexpr std::uint32_t kLeastStep = 64, kMostStep = 1024;  // pages by which the heap grows: a quarter of it
-  static constexpr std::uint32_t kTurns = 64;                        // slow paths between two looks at the clock
-  static constexpr unsigned kTries = 8;  // mappings of the program's that may lie in the way, one after the other
-
-  // Takes the first `pages` at a multiple of `alignment` out of the smallest run of at least `enough`.
+  static constexpr std::uint32_t kTurns = 64;  // slow paths between two looks at the clock
   PageRun* take(std::uint32_t enough, std::uint32_t pages, std::uint32_t alignment) {
     PageRun* taken = map_.take_record();
     PageRun* front = alignment == 1 || taken == nullptr ? nullptr : map_.take_record();
@@ -251,7 +242,7 @@ class PageRuns {
     run->low = run->page;
     run->high = run->page + run->pages;
     budget_.add_dirty(run->pages);
-    free_.join(run, top_);
+    free_.join(run, frontier_.top());
     budget_.look();
   }
 
@@ -283,58 +274,32 @@ class PageRuns {
     if (run->dirty != 0 && to != map_.address_of(end)) run->high = end;  // the system's pages are larger
     const bool went = clean != 0 || run->high < end;
     went ? budget_.paid(clean) : budget_.forgive();
-    free_.join(run, top_);
+    free_.join(run, frontier_.top());
     return went;
   }
 
   PageRun* behind(const PageRun* run) const {
     const std::uint32_t page = run->page + run->pages;
-    return page == top_ ? map_.run_of(map_.first_page()) : map_.run_of(page);
+    return page == frontier_.top() ? map_.run_of(map_.first_page()) : map_.run_of(page);
   }
 
-  [[gnu::noinline, gnu::cold]] bool grow(std::uint32_t need) {
-    const std::uint32_t there = there_.load(std::memory_order_relaxed);
-    std::uint32_t step = there / 4 < kLeastStep ? kLeastStep : there / 4 > kMostStep ? kMostStep : there / 4;
-    const std::uint32_t unit = static_cast<std::uint32_t>(os::page_bytes() / policy::kSmallPage);
-    if (top_ == 0) top_ = first_page_behind(map_.first_page());
-    for (unsigned tries = 0; tries < kTries; ++tries) {
-      const std::uint32_t pages = os::round_up(step < need ? need : step, unit);
-      if (top_ >= map_.end_page() || map_.end_page() - top_ <= pages) return false;
-      PageRun* run = map_.cover(top_ + pages + 1) ? map_.take_record() : nullptr;
-      if (run == nullptr) return false;
-      const os::Placed placed = map_.window().commit(map_.address_of(top_), map_.address_of(top_ + pages));
-      if (placed != os::Placed::done) {
-        map_.give_record_back(run);
-        if (placed == os::Placed::occupied) {
-          top_ = first_page_behind(top_ + pages);  // by a mapping of the program's: behind it
-        } else {
-          if (step <= need) return false;
-          step = 0;
-        }
-        continue;
-      }
-      run->page = top_;
-      run->pages = pages;
-      run->dirty = 0;
-      run->low = run->high = top_;
-      there_.store(there + pages, std::memory_order_relaxed);
-      top_ += pages;
-      free_.join(run, top_);
-      return true;
-    }
-    return false;
-  }
-  // A page that belongs to no run lies before each piece, so that nothing is joined across it.
-  static std::uint32_t first_page_behind(std::uint32_t page) {
-    return page + static_cast<std::uint32_t>(os::page_bytes() / policy::kSmallPage);
+  bool grow(std::uint32_t need) {
+    PageRun* run = map_.take_record();
+    if (run == nullptr) return false;
+    const std::uint32_t pages = frontier_.grow(need);
+    if (pages == 0) return map_.give_record_back(run), false;
+    run->page = run->low = run->high = frontier_.top() - pages;
+    run->pages = pages;
+    run->dirty = 0;
+    free_.join(run, frontier_.top());
+    return true;
   }
 
   Map& map_;
   FreeRuns<Map> free_{map_};
+  PageFrontier<Map> frontier_{map_};
   PageBudget budget_;
-  std::uint32_t top_ = 0;                // behind the last page that is there
-  std::uint32_t fresh_ = 0;              // pages of those just taken that were not dirty
-  std::atomic<std::uint32_t> there_{0};  // pages
+  std::uint32_t fresh_ = 0;  // pages of those just taken that were not dirty
   std::atomic<std::uint32_t> turns_{0};
   os::Lock lock_;
 };

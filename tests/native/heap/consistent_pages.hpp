@@ -15,7 +15,7 @@ bool PageRuns<Map>::consistent() {
   const os::Locked locked(lock_);
   std::uint32_t used = 0, large = 0, dirty = 0, pages = 0;
   bool right = true, before_free = false;
-  for (std::uint32_t page = map_.first_page(); there_ != 0 && page < top_;) {
+  for (std::uint32_t page = map_.first_page(); frontier_.there() != 0 && page < frontier_.top();) {
     const PageRun* run = map_.run_of(page);
     if (run->kind == PageRun::kNone || run->page != page) {  // before a piece of the window
       before_free = false;
@@ -44,7 +44,8 @@ bool PageRuns<Map>::consistent() {
     pages += run->pages;
     page += run->pages;
   }
-  return right && used == budget_.used() && large == budget_.large() && dirty == budget_.dirty() && pages == there_;
+  return right && used == budget_.used() && large == budget_.large() && dirty == budget_.dirty() &&
+         pages == frontier_.there();
 }
 
 template <class Runs>
