@@ -8,7 +8,7 @@
 //   ranges            PageRuns      runs of 4 KiB pages by best fit; what is free and dirty is bounded
 //                     PageMap       class, run and state of each page, out of band
 //                     PageWindow    one window of address space
-//   large blocks      PageRuns      up to 32 MiB
+//   large blocks      PageRuns      up to 1 GiB
 //                     LoneRanges    a mapping each
 //   pages             SystemPages
 // docs/allocator.md says why; docs/allocator-log.md what else was tried.

@@ -191,8 +191,8 @@ class PageHeap {
   }
   // By a thread that is inside.
   static void* take_run(std::size_t bytes, std::size_t alignment, bool& zero) {
-    PageRun* run =
-        Parts::runs.allocate(pages_of(bytes), alignment > core::kSmallPage ? pages_of(alignment) : 1, PageRun::kLarge);
+    PageRun* run = Parts::runs.allocate(pages_of(bytes), alignment > policy::kSmallPage ? pages_of(alignment) : 1,
+                                        PageRun::kLarge);
     if (run == nullptr) return nullptr;
     zero = run->zero;
     return Parts::runs.memory_of(run);
@@ -236,12 +236,12 @@ class PageHeap {
   static unsigned class_of(const void* block) { return Parts::Map::class_of(Parts::spans, block); }
   static PageRun* run_of(const void* block) { return Parts::map.run_of(Parts::map.page_of(block)); }
   static std::uint32_t pages_of(std::size_t bytes) {
-    return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + core::kSmallPage - 1) / core::kSmallPage);
+    return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + policy::kSmallPage - 1) / policy::kSmallPage);
   }
   // What 32 bits of pages can count.
   static constexpr std::size_t kMostRun = std::size_t{1} << 40;
 
-  // Blocks that were put aside go past the thread's front end, which may be in the middle of a refill.
+  // Frees blocks that were put aside, past the thread's front end, which may be in the middle of a refill.
   static void work_off(unsigned most) {
     Process::work_off(most, [](void* block) {
       if (Parts::spans.contains(block))

@@ -22,7 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/core/page_classes.hpp"
+#include "heap/policy/page_classes.hpp"
 #include "heap/core/red_black_tree.hpp"
 #include "heap/os/pages.hpp"
 
@@ -44,7 +44,7 @@ struct PageRun : TreeNode {
   std::uint8_t first_word;            // of a span: no block is free before this word
   std::uint16_t blocks, free_blocks;  // of a span
   union {
-    std::uint64_t free[core::PageClasses::kMostBlocks / 64];  // of a span, a bit each
+    std::uint64_t free[policy::PageClasses::kMostBlocks / 64];  // of a span, a bit each
     struct {
       std::uint32_t dirty;      // pages of a free run: so many,
       std::uint32_t low, high;  // all in [low, high)
@@ -64,12 +64,12 @@ class PageMap {
 
   // After the window was reserved, by one thread.
   void lay_out() {
-    const std::size_t pages = window_.bytes() / core::kSmallPage;  // all that the tables speak of
+    const std::size_t pages = window_.bytes() / policy::kSmallPage;  // all that the tables speak of
     words_ = window_.start() + os::round_up(pages, kStep);
     records_ = words_ + os::round_up((pages / kGroup + 1) * sizeof(Group), kStep);
     const std::size_t tables = records_ - window_.start();
     if (window_.bytes() <= tables + kStep) return;
-    const std::size_t runs = (window_.bytes() - tables) / (kRecord + core::kSmallPage);
+    const std::size_t runs = (window_.bytes() - tables) / (kRecord + policy::kSmallPage);
     const std::uintptr_t first = os::round_up(records_ + runs * kRecord, Window::kAlignment);
     if (first >= window_.end()) return;
     records_end_ = records_made_ = records_there_ = records_;
@@ -84,16 +84,16 @@ class PageMap {
   std::uint32_t end_page() const { return end_page_; }
 
   std::uint32_t page_at(std::uintptr_t address) const {
-    return static_cast<std::uint32_t>((address - window_.start()) / core::kSmallPage);
+    return static_cast<std::uint32_t>((address - window_.start()) / policy::kSmallPage);
   }
-  std::uintptr_t address_of(std::uint32_t page) const { return window_.start() + page * core::kSmallPage; }
+  std::uintptr_t address_of(std::uint32_t page) const { return window_.start() + page * policy::kSmallPage; }
   std::uint32_t page_of(const void* block) const { return page_at(reinterpret_cast<std::uintptr_t>(block)); }
 
   // Of an address in the window: the size class of its blocks; 0 when it is of a large block, or of none. Static, so
   // that free() needs the window's address only.
   static unsigned class_of(const Window& window, const void* block) {
     const std::uintptr_t start = window.start(), offset = reinterpret_cast<std::uintptr_t>(block) - start;
-    return reinterpret_cast<const std::uint8_t*>(start)[offset >> core::kSmallPageLog2];
+    return reinterpret_cast<const std::uint8_t*>(start)[offset >> policy::kSmallPageLog2];
   }
   void set_class(const PageRun* run, std::uint8_t c) {
     auto* const classes = reinterpret_cast<std::uint8_t*>(window_.start());

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "heap/layers/concepts.hpp"
 #include "heap/layers/frontend/depot.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
@@ -25,8 +24,8 @@
 
 namespace heapyard {
 
-// Owner: the heap, whose threads' arrays these are.
-template <class SpansT, PageSource Pages, class Owner>
+// Owner: the composition, whose threads these are.
+template <class SpansT, class Pages, class Owner>
 class Magazines : public NothingHeld {
  public:
   static constexpr bool kSampled = false;
@@ -278,7 +277,7 @@ class Magazines : public NothingHeld {
   std::atomic<std::size_t> threads_{0};
 };
 
-template <class Spans, PageSource Pages, class Owner>
+template <class Spans, class Pages, class Owner>
 constinit typename Magazines<Spans, Pages, Owner>::Thread Magazines<Spans, Pages, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

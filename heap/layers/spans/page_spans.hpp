@@ -3,7 +3,7 @@
 //
 // Idea: a span is a run of pages without a header; a bit per block in its record says what is free. Blocks come from
 // the span with the lowest address that has room, the lowest first. So the upper spans become empty, and an empty span
-// goes back to the runs at once. A class with few live bytes gets small spans (core/page_classes.hpp).
+// goes back to the runs at once. A class with few live bytes gets small spans (policy/page_classes.hpp).
 // Cost: a lock for a batch; then O(1) per block, and O(log N) of N spans with room when a span becomes full, has room
 // again, or becomes empty. Threads: any. Lock order: a class, then the runs.
 //
@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "heap/core/page_classes.hpp"
+#include "heap/policy/page_classes.hpp"
 #include "heap/core/red_black_tree.hpp"
 #include "heap/layers/backend/page_map.hpp"
 #include "heap/os/lock.hpp"
@@ -27,7 +27,7 @@ class PageSpans {
  public:
   using Runs = RunsT;
   using Map = typename Runs::Map;
-  using Classes = core::PageClasses;
+  using Classes = policy::PageClasses;
   static constexpr unsigned kClasses = Classes::kClasses;
 
   constexpr explicit PageSpans(Runs& runs) : runs_(runs) {}

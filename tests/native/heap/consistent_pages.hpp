@@ -15,7 +15,7 @@ bool PageRuns<Map>::consistent() {
   const os::Locked locked(lock_);
   std::uint32_t used = 0, large = 0, dirty = 0, pages = 0;
   bool right = true, before_free = false;
-  for (std::uint32_t page = map_.first_page(); there_ != 0 && page < top_;) {
+  for (std::uint32_t page = map_.first_page(); frontier_.there() != 0 && page < frontier_.top();) {
     const PageRun* run = map_.run_of(page);
     if (run->kind == PageRun::kNone || run->page != page) {  // before a piece of the window
       before_free = false;
@@ -27,10 +27,7 @@ bool PageRuns<Map>::consistent() {
       right &= !before_free && run->dirty == map_.dirty_in(page, run->pages);
       right &= run->dirty == 0 || (run->low >= page && run->high <= page + run->pages &&
                                    map_.dirty_in(run->low, run->high - run->low) == run->dirty);
-      const Tree& tree = run->dirty != 0 ? dirty_ : clean_;
-      const TreeNode* here = tree.root();
-      while (here != tree.nil() && here != run) here = tree.child(here, less(static_cast<const PageRun*>(here), run));
-      right &= here == run;
+      right &= free_.holds(run);
       dirty += run->dirty;
     } else {
       right &= run->kind == PageRun::kSpan || run->kind == PageRun::kLarge;
@@ -47,7 +44,8 @@ bool PageRuns<Map>::consistent() {
     pages += run->pages;
     page += run->pages;
   }
-  return right && used == used_ && large == large_ && dirty == dirty_free_ && pages == there_;
+  return right && used == budget_.used() && large == budget_.large() && dirty == budget_.dirty() &&
+         pages == frontier_.there();
 }
 
 template <class Runs>

@@ -12,7 +12,7 @@
 
 #include "consistent_pages.hpp"
 #include "heap/allocators/heapyard.hpp"
-#include "heap/core/page_classes.hpp"
+#include "heap/policy/page_classes.hpp"
 #include "heap/layers/backend/page_map.hpp"
 #include "heap/layers/backend/page_runs.hpp"
 #include "heap/layers/backend/page_window.hpp"
@@ -23,8 +23,8 @@
 namespace heapyard {
 namespace {
 
-using core::kSmallPage;
-using core::PageClasses;
+using policy::kSmallPage;
+using policy::PageClasses;
 using test::ScarcePages;
 
 TEST(PageClasses, EveryRequestGetsTheSmallestClassThatServesIt) {
@@ -224,7 +224,8 @@ TEST(PageRuns, AHeapThatGrowsGivesBackWhatItDoesNotUse) {
     runs.settle();
   }
   // 4,000 pages were in use at the peak, and an eighth more may be there.
-  EXPECT_LE(runs.dirty_bytes() + runs.used_bytes(), (4000 + 4000 / Runs::kShare + Runs::kSlack + 2) * kSmallPage);
+  EXPECT_LE(runs.dirty_bytes() + runs.used_bytes(),
+            (4000 + 4000 / PageBudget::kShare + PageBudget::kSlack + 2) * kSmallPage);
   EXPECT_TRUE(runs.consistent());
 }
 

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heapyard::core {
+namespace heapyard::policy {
 
 inline constexpr unsigned kSmallPageLog2 = 12;
 inline constexpr std::size_t kSmallPage = std::size_t{1} << kSmallPageLog2;
@@ -119,4 +119,4 @@ struct PageClasses {
 static_assert(page_classes::bytes_of(PageClasses::kClasses - 1) == PageClasses::kLargest);
 static_assert(page_classes::class_of(PageClasses::kLargest) == PageClasses::kClasses - 1);
 
-}  // namespace heapyard::core
+}  // namespace heapyard::policy
