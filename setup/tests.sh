@@ -125,8 +125,7 @@ names_a_path() {
 }
 
 # The end-to-end tests that measure have the machine to themselves. Then one processor takes the lab's tests; another takes
-# those of the statistics, which only calculate, then those of check, which compare with what they find at the same time,
-# and then the end-to-end tests that measure nothing.
+# those of check, which compare with what they find at the same time, and then the end-to-end tests that measure nothing.
 run_all_python() {
   # shellcheck disable=SC2046 # one word for each file
   run_python e2e tests/e2e $(functional_files --ignore=) || rest=$?
@@ -134,7 +133,7 @@ run_all_python() {
   run_beside >"$log" 2>&1 &
   beside=$!
   trap 'kill "$beside"; exit 130' INT TERM
-  run_python lab tests/lab -k "not test_stats" --ignore=tests/lab/test_check.py || rest=$?
+  run_python lab tests/lab --ignore=tests/lab/test_check.py || rest=$?
   wait "$beside" || rest=$?
   trap - INT TERM
   cat -- "$log"
@@ -143,8 +142,6 @@ run_all_python() {
 run_beside() (
   beside=0
   trap 'kill "$!"; exit 130' INT TERM
-  run_python statistics tests/lab -k test_stats &
-  wait "$!" || beside=$?
   run_python check tests/lab/test_check.py &
   wait "$!" || beside=$?
   # shellcheck disable=SC2046 # one word for each file

@@ -9,6 +9,7 @@
 // errno ENOMEM, or false.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "heap/layers/heap_usage.hpp"
@@ -42,7 +43,8 @@ class PageHeap {
  public:
   static constexpr bool kSampled = Front::kSampled;
   static constexpr std::size_t kLargestRun = std::size_t{1} << 30;
-  static constexpr std::size_t kMovable = std::size_t{2} << 20;  // a move may make one mapping more
+  static constexpr std::size_t kMovable = std::size_t{2} << 20;
+  static constexpr std::size_t kMostMoves = 8192;  // each may make two mappings more, of the system's 65,530
 
   // The hot path: the class, the thread's front end, done.
   static void* allocate(std::size_t bytes) {
@@ -214,11 +216,13 @@ class PageHeap {
     PageRun* run = run_of(block);
     const std::size_t now = Parts::runs.bytes_of(run);
     if (now < kMovable / 2 || bytes <= now || bytes > kLargestRun) return nullptr;
+    if (moves_.load(std::memory_order_relaxed) >= kMostMoves) return nullptr;
     const Visit visit = Process::enter();
     if (visit.again) return nullptr;
     PageRun* to = Parts::runs.allocate(pages_of(bytes), pages_of(os::page_bytes()), PageRun::kLarge);
     void* moved = to == nullptr ? nullptr : Parts::runs.memory_of(to);
     if (moved != nullptr && Parts::Pages::move_pages(block, now, moved)) {
+      moves_.fetch_add(1, std::memory_order_relaxed);
       Parts::runs.free_moved(run);
     } else if (moved != nullptr) {
       Parts::runs.free(to);
@@ -250,6 +254,8 @@ class PageHeap {
         Blocks::free_inside(Parts::large, block);
     });
   }
+
+  static inline constinit std::atomic<std::size_t> moves_{0};
 };
 
 }  // namespace heapyard

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from test_trial import GLIBC, SETTINGS, program, shell, shim, trial
 
 from heapyard.execute.launcher import Launch, Running
+from heapyard.execute.orphans import _adopted, adopt_orphans, end_orphans
 from heapyard.model import places
 
 TRIAL = str(places.native("trial"))
@@ -276,3 +278,13 @@ def test_a_long_complaint_is_kept_at_both_ends(tmp_path: Path) -> None:
     noise = "yes noise | head -c 3000000 >&2; echo the last word >&2; exit 1"
     outcome = trial(tmp_path, shell(noise), settings=SETTINGS, allocator=GLIBC)
     assert outcome.reason.endswith("it said: the last word") and len(outcome.stderr_tail) <= 2000
+
+
+def test_orphans_are_ended_by_several_threads_at_once() -> None:
+    adopt_orphans()
+    for _ in range(5):
+        subprocess.run(["setsid", "sh", "-c", "sleep 60 & sleep 60 & sleep 60 & sleep 60 &"], check=True)
+        assert len(_adopted(())) >= 4
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(end_orphans, [()] * 4))
+        assert _adopted(()) == []

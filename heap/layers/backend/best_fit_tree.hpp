@@ -35,6 +35,8 @@ class BestFitTree {
   // Requests and free blocks from this size on pay for a system call each. At most kReturned blocks go back at a time.
   static constexpr std::size_t kLarge = std::size_t{1} << 20;
   static constexpr unsigned kReturned = 8;
+  // A range cut out of a mapping and moved makes up to two mappings more, and the system counts them (65,530 at most).
+  static constexpr std::size_t kMostMoves = 8192;
 
   constexpr BestFitTree() = default;
 
@@ -94,6 +96,11 @@ class BestFitTree {
     const std::size_t size = block->size;
     if (need < kLarge || need <= size || size < kLarge) return nullptr;
     if ((reinterpret_cast<std::uintptr_t>(block) | size) & (os::page_bytes() - 1)) return nullptr;
+    {
+      const os::Locked locked(lock_);
+      if (moves_ == kMostMoves) return nullptr;
+      ++moves_;
+    }
     auto* moved = static_cast<Block*>(Pages::remap(block, size, need));
     if (moved == nullptr) return nullptr;
     moved->size = need;
@@ -239,6 +246,7 @@ class BestFitTree {
 
   core::FreeBlocks free_;
   std::size_t mapped_ = 0;
+  std::size_t moves_ = 0;
   std::size_t shrunk_ = 0;  // the least free_ since address space was last given back
   os::Lock lock_;
 };

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 import time
 from collections.abc import Collection
 from functools import cache
@@ -28,11 +29,21 @@ def end_orphans(launchers: Collection[int]) -> None:
     round may bring up the next generation.
     """
     until = time.monotonic() + _INSIST
-    while (left := _adopted(launchers)) and time.monotonic() < until:
+    while _kill_adopted(launchers) and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+_one_at_a_time = threading.Lock()  # trials in slices end in threads of their own: what one has reaped, no other may kill
+
+
+def _kill_adopted(launchers: Collection[int]) -> bool:
+    """Whether there were any."""
+    with _one_at_a_time:
+        left = _adopted(launchers)
         for pid in left:
             os.kill(pid, signal.SIGKILL)  # not reaped, so the number is still its own
-            if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                time.sleep(0.001)
+            os.waitpid(pid, os.WNOHANG)
+        return bool(left)
 
 
 def _adopted(launchers: Collection[int]) -> list[int]:

@@ -287,6 +287,21 @@ TEST_F(BestFit, LargeRangesMoveWithTheirContentsAmongOthers) {
   EXPECT_EQ(tree_.usage().free, tree_.usage().mapped);
 }
 
+TEST_F(BestFit, MovesStopBeforeTheSystemRunsOutOfMappings) {
+  void* range = tree_.allocate(Tree::kLarge);
+  std::memset(range, 5, Tree::kLarge);
+  std::size_t moves = 0;
+  for (void* moved; moves <= Tree::kMostMoves; ++moves) {
+    moved = tree_.move(range, tree_.usable(range) + 1);
+    if (moved == nullptr) break;
+    range = moved;
+  }
+  EXPECT_EQ(moves, Tree::kMostMoves);
+  EXPECT_TRUE(holds(range, {Tree::kLarge, 5}));
+  tree_.free(range);
+  check();
+}
+
 // As Python's list does between arenas of small objects: what it leaves behind never joins.
 TEST_F(BestFit, WhatAGrowingRangeLeavesBehindGoesBackBeforeTheHeapGrows) {
   std::vector<std::pair<void*, Held>> guards;
