@@ -138,7 +138,7 @@ class Composition : public testing::Test {
     std::thread(work).join();
   }
 };
-#if defined(__SANITIZE_THREAD__)  // ten times slower: variants of a heap are left to the other builds
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)  // slower: variants are left to the other builds
 using Compositions = testing::Types<Full, Spans, PerCore, Elf, Own, Stacks, BfmCounting, SpansCounting, ElfCounting>;
 #else
 using Compositions =
