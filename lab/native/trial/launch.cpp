@@ -109,14 +109,15 @@ Launched launch(const Request& request) {
   close(started[1]);  // the child's own is closed by exec
   launched.started = started[0];
   launched.ready = ready[1];
-  close(ready[0]);
+  launched.waiting = ready[0];
   return launched;
 }
 
 void release(Launched& launched) {
   if (write(launched.ready, "", 1) != 1) fatal(kExitMachine, "cannot start the program");
   close(launched.ready);
-  launched.ready = -1;
+  close(launched.waiting);
+  launched.ready = launched.waiting = -1;
 }
 
 }  // namespace heapyard::trial

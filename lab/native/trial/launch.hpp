@@ -13,6 +13,7 @@ namespace heapyard::trial {
 struct Launched {
   pid_t pid = -1;
   int ready = -1;    // descriptor the child waits at before it execs; see release()
+  int waiting = -1;  // the end of it the child reads, open here until release(): a child that failed is no broken pipe
   int started = -1;  // descriptor that ends (POLLHUP) when exec has taken over, or failed
   int counter = -1;  // descriptor of the instruction counter, -1 where the machine has none
   // Shared with the child until it has become the program.
@@ -32,7 +33,7 @@ std::uint64_t instructions_of(const Launched& launched);
 // launcher if fork fails.
 Launched launch(const Request& request);
 
-// Lets the child become the program. Ends the launcher if it is gone.
+// Lets the child become the program. A child that has failed by then has said so in its handover.
 void release(Launched& launched);
 
 }  // namespace heapyard::trial
