@@ -8,13 +8,17 @@ areas_known="heap lab tracer mutators"
 slow_native='^(heap\.(forks_beside|Schedules|RedBlackTree|BestFit)|tracer\.(Ring|ActivityTest|ChainNumbersTest|Apart)|kit\.SpscRing|mutators)\.|^shims\.hang$'
 
 # Test files of tests/lab that take longest: they launch many processes, or simulate.
-slow_python="acdc allocators allocators_install charged_memory check experiment_loop experiment_slices mutator_family
+slow_python="acdc allocators allocators_install charged_memory check experiment_loop experiment_slices heap_instructions mutator_family
   patterns profile_cli programs_answers programs_inputs realloc_growth stats_claims stats_contrasts stats_fixed_programs
   stats_looks stats_monte_carlo trial trial_launcher trial_slices"
 
 # Test files of tests/e2e that measure nothing: other tests may run at the same time.
-functional_e2e="heap_failures heap_limits heap_sanitized interruptions mutators_without_races other_processors places
-  profile_limit profile_page report_page wrong_inputs"
+functional_e2e="heap_sanitized mutators_without_races interruptions profile_survives profile_truth heap_address_space
+  wrong_inputs heap_failures heap_limits other_processors places profile_attach_harmless profile_limit profile_netbuild
+  profile_page report_page"
+
+# Test files of tests/lab that take longest, and compile nothing.
+longest_lab="check stats_monte_carlo mutator_family profile_cli report"
 
 # native_of AREA: a regular expression of ctest names.
 native_of() {
@@ -50,6 +54,11 @@ is_slow() {
 # functional_files [PREFIX]: the files of $functional_e2e on one line, each after PREFIX.
 functional_files() {
   for name in $functional_e2e; do printf '%s ' "${1:-}tests/e2e/test_$name.py"; done
+}
+
+# longest_files: the files of $longest_lab on one line.
+longest_files() {
+  for name in $longest_lab; do printf '%s ' "tests/lab/test_$name.py"; done
 }
 
 # python_of FOLDER AREA...: the test files of these areas in a folder, on one line; the names hold no blanks. Where $quick

@@ -77,9 +77,9 @@ run_tests() {
 run_native() {
   wanted=
   for area in $areas; do wanted="$wanted${wanted:+|}$(native_of "$area")"; done
-  set -- --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$native_report"
+  set -- --test-dir "$build" --parallel "$(nproc)" --output-on-failure --no-tests=error --output-junit "$native_report"
   if [ -n "$wanted" ]; then set -- "$@" --tests-regex "$wanted"; fi
-  if [ -n "$quick" ]; then set -- "$@" --exclude-regex "$slow_native" --parallel "$(nproc)"; fi
+  if [ -n "$quick" ]; then set -- "$@" --exclude-regex "$slow_native"; fi
   ctest "$@"
 }
 
@@ -124,28 +124,13 @@ names_a_path() {
   return 1
 }
 
-# The end-to-end tests that measure have the machine to themselves. Then one processor takes the lab's tests; another takes
-# those of check, which compare with what they find at the same time, and then the end-to-end tests that measure nothing.
+# The end-to-end tests that measure have the machine to themselves. Then each processor takes a file at a time of all others.
+# The files that take longest come first. Those of check compare with what they find at the same time, so what compiles
+# comes after them.
 run_all_python() {
   # shellcheck disable=SC2046 # one word for each file
-  run_python e2e tests/e2e $(functional_files --ignore=) || rest=$?
-  log=$state/test-beside.log
-  run_beside >"$log" 2>&1 &
-  beside=$!
-  trap 'kill "$beside"; exit 130' INT TERM
-  run_python lab tests/lab --ignore=tests/lab/test_check.py || rest=$?
-  wait "$beside" || rest=$?
-  trap - INT TERM
-  cat -- "$log"
+  run_python alone tests/e2e $(functional_files --ignore=) || rest=$?
+  # shellcheck disable=SC2046
+  run_python beside --numprocesses "$(nproc)" --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+    $(longest_files) $(functional_files) tests/lab || rest=$?
 }
-
-run_beside() (
-  beside=0
-  trap 'kill "$!"; exit 130' INT TERM
-  run_python check tests/lab/test_check.py &
-  wait "$!" || beside=$?
-  # shellcheck disable=SC2046 # one word for each file
-  run_python functional $(functional_files) &
-  wait "$!" || beside=$?
-  exit "$beside"
-)

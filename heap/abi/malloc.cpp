@@ -119,19 +119,25 @@ void* pvalloc(std::size_t bytes) {
 
 std::size_t malloc_usable_size(void* block) { return block == nullptr ? 0 : Heap::usable(block); }
 
-void free_sized(void* block, std::size_t) { Heap::free(block); }
-
-void free_aligned_sized(void* block, std::size_t, std::size_t) { Heap::free(block); }
-
-// The C library calls some of its own under these names.
-void* __libc_malloc(std::size_t bytes) { return malloc(bytes); }
-void __libc_free(void* block) { Heap::free(block); }
-void cfree(void* block) { Heap::free(block); }
-void* __libc_calloc(std::size_t count, std::size_t each) { return calloc(count, each); }
-void* __libc_realloc(void* block, std::size_t bytes) { return realloc(block, bytes); }
-void* __libc_memalign(std::size_t alignment, std::size_t bytes) { return memalign(alignment, bytes); }
-void* __libc_valloc(std::size_t bytes) { return valloc(bytes); }
-void* __libc_pvalloc(std::size_t bytes) { return pvalloc(bytes); }
+// The C library calls some of its own under the names that begin with __libc.
+#if !defined(__clang__)  // which has no such warnings
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattribute-alias"
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#endif
+[[gnu::alias("free")]] void free_sized(void*, std::size_t);
+[[gnu::alias("free")]] void free_aligned_sized(void*, std::size_t, std::size_t);
+[[gnu::alias("free")]] void cfree(void*);
+[[gnu::alias("free")]] void __libc_free(void*);
+[[gnu::alias("malloc")]] void* __libc_malloc(std::size_t);
+[[gnu::alias("calloc")]] void* __libc_calloc(std::size_t, std::size_t);
+[[gnu::alias("realloc")]] void* __libc_realloc(void*, std::size_t);
+[[gnu::alias("memalign")]] void* __libc_memalign(std::size_t, std::size_t);
+[[gnu::alias("valloc")]] void* __libc_valloc(std::size_t);
+[[gnu::alias("pvalloc")]] void* __libc_pvalloc(std::size_t);
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -60,29 +60,38 @@ constexpr std::size_t number(std::align_val_t alignment) { return static_cast<st
 #pragma GCC visibility push(default)
 
 void* operator new(std::size_t n) { return or_ask(Heap::allocate(n), n, 0); }
-void* operator new[](std::size_t n) { return or_ask(Heap::allocate(n), n, 0); }
 void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return or_ask_nothrow(Heap::allocate(n), n, 0); }
-void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return or_ask_nothrow(Heap::allocate(n), n, 0); }
 void* operator new(std::size_t n, std::align_val_t a) { return or_ask(allocate(n, number(a)), n, number(a)); }
-void* operator new[](std::size_t n, std::align_val_t a) { return or_ask(allocate(n, number(a)), n, number(a)); }
 void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
   return or_ask_nothrow(allocate(n, number(a)), n, number(a));
 }
-void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return or_ask_nothrow(allocate(n, number(a)), n, number(a));
-}
-
 void operator delete(void* block) noexcept { Heap::free(block); }
-void operator delete[](void* block) noexcept { Heap::free(block); }
-void operator delete(void* block, std::size_t) noexcept { Heap::free(block); }
-void operator delete[](void* block, std::size_t) noexcept { Heap::free(block); }
-void operator delete(void* block, const std::nothrow_t&) noexcept { Heap::free(block); }
-void operator delete[](void* block, const std::nothrow_t&) noexcept { Heap::free(block); }
-void operator delete(void* block, std::align_val_t) noexcept { Heap::free(block); }
-void operator delete[](void* block, std::align_val_t) noexcept { Heap::free(block); }
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept { Heap::free(block); }
-void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { Heap::free(block); }
-void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept { Heap::free(block); }
-void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept { Heap::free(block); }
+
+// The others are these under further names: arrays are blocks, and free() needs neither size nor alignment.
+#if !defined(__clang__)  // which has no such warnings
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattribute-alias"
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#endif
+[[gnu::alias("_Znwm")]] void* operator new[](std::size_t);
+[[gnu::alias("_ZnwmRKSt9nothrow_t")]] void* operator new[](std::size_t, const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZnwmSt11align_val_t")]] void* operator new[](std::size_t, std::align_val_t);
+[[gnu::alias("_ZnwmSt11align_val_tRKSt9nothrow_t")]]
+void* operator new[](std::size_t, std::align_val_t, const std::nothrow_t&) noexcept;
+
+[[gnu::alias("_ZdlPv")]] void operator delete[](void*) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete(void*, std::size_t) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete[](void*, std::size_t) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete(void*, const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete[](void*, const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete(void*, std::align_val_t) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete[](void*, std::align_val_t) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete(void*, std::size_t, std::align_val_t) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete[](void*, std::size_t, std::align_val_t) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete(void*, std::align_val_t, const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete[](void*, std::align_val_t, const std::nothrow_t&) noexcept;
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 #pragma GCC visibility pop

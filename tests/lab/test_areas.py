@@ -106,10 +106,12 @@ def test_every_native_test_is_in_one_area(run) -> None:
 def test_without_arguments_everything_runs(run) -> None:
     ran = run()
     assert "--tests-regex" not in ran.native and "--exclude-regex" not in ran.native
-    alone, *beside = sorted(ran.python, key=lambda call: "tests/e2e" not in call)
+    alone, beside = ran.python
     left_out = {word.removeprefix("--ignore=") for word in alone if word.startswith("--ignore=")}
-    assert left_out and left_out == {word for call in beside for word in call if word.startswith("tests/e2e/")} < files("e2e")
-    assert ran.files == {"tests/e2e", "tests/lab", "tests/lab/test_check.py"} | left_out and len(ran.python) == 4
+    assert left_out and left_out == {word for word in beside if word.startswith("tests/e2e/")} < files("e2e")
+    first = {word for word in beside if word.startswith("tests/lab/")}
+    assert first < files("lab") and "tests/lab" in beside and "tests/e2e" in alone
+    assert ran.files == {"tests/e2e", "tests/lab"} | first | left_out
     assert ran.code == 0 and "no test failed" in ran.said
 
 
@@ -125,8 +127,9 @@ def test_quick_leaves_out_what_is_slow(run) -> None:
 
 def test_what_is_named_as_slow_is_there() -> None:
     text = (ROOT / "setup" / "test-areas.sh").read_text()
-    names = re.search(r'slow_python="([^"]+)"', text)
-    assert names and {f"tests/lab/test_{name}.py" for name in names[1].split()} <= files("lab")
+    for which in ("slow_python", "longest_lab"):
+        names = re.search(rf'{which}="([^"]+)"', text)
+        assert names and {f"tests/lab/test_{name}.py" for name in names[1].split()} <= files("lab")
 
 
 def test_areas_are_joined_and_the_rest_is_pytests(run) -> None:

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -336,6 +337,28 @@ TEST(PageSpans, BlocksComeFromTheLowestAddress) {
   std::vector<void*> again(4);
   for (void*& block : again) ASSERT_EQ(spans.allocate(4, &block, 1), 1u);
   EXPECT_TRUE(std::is_sorted(again.begin(), again.end()));
+}
+
+TEST(PageSpans, TheFirstFewBlocksOfAClassMayBeOfALargerOne) {
+  Below below;
+  Spans spans{below.runs};
+  EXPECT_EQ(spans.borrow(3), nullptr);  // there is no span
+  void* blocks[2];
+  ASSERT_EQ(spans.allocate(5, blocks, 1), 1u);
+  EXPECT_EQ(spans.borrow(2), nullptr);  // of more than twice the size
+  EXPECT_EQ(spans.borrow(5), nullptr);
+  EXPECT_EQ(spans.borrow(PageClasses::kClasses - 1), nullptr);
+  std::set<void*> borrowed;
+  while (void* block = spans.borrow(4)) borrowed.insert(block);
+  EXPECT_EQ(borrowed.size(), 4u);
+  for (void* block : borrowed) {
+    EXPECT_EQ(PageMap<Window>::class_of(below.window, block), 5u);
+    spans.free(5, &block, 1);
+  }
+  EXPECT_EQ(spans.used_bytes(), PageClasses::bytes_of(5));
+  ASSERT_NE(below.runs.allocate(65, 1, PageRun::kLarge), nullptr);
+  EXPECT_EQ(spans.borrow(3), nullptr);  // much is in use
+  EXPECT_TRUE(spans.consistent());
 }
 
 TEST(PageSpans, ABlockThatIsFreedTwiceCountsOnce) {

@@ -13,7 +13,7 @@
 
 #include "heap/core/size_steps.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/frontend/thread_cache.hpp"
 #include "heap/layers/heap_shell.hpp"
 #include "heap/layers/sampled_blocks.hpp"
