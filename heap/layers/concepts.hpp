@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layer may ask of the layer below it, and of the policies it is given. docs/layers.md gives the reasons.
+// What a layer may ask of the layer below it, and of the policies it is given. docs/layers.md gives the reasons. What
+// is asked of spans is in span_concepts.hpp.
 #pragma once
 
 #include <concepts>
@@ -37,6 +38,7 @@ concept PlacedPageSource = requires(void* memory, std::size_t bytes) {
   { T::charges() } -> std::same_as<bool>;
   { T::unmap(memory, bytes) } -> std::same_as<bool>;
   { T::decommit(memory, bytes) } -> std::same_as<bool>;
+  { T::refuse_huge_pages(memory, bytes) } -> std::same_as<void>;
 };
 
 // How a tree grows: memory of `need` bytes when so many are mapped; `bytes` becomes how many there are.
@@ -69,41 +71,6 @@ concept LargeSource = RangeSource<T> && requires(T source, void* range, std::siz
 template <class T>
 concept ShrinkingSource = LargeSource<T> && requires(T source) {
   { source.shrink() } -> std::same_as<bool>;
-};
-
-// Addresses in one window, in which spans lie: virtual spans.
-template <class T>
-concept SpanWindow = requires(T window, const T& constant, const void* pointer, std::size_t bytes) {
-  { window.reserve() } -> std::same_as<void>;
-  { constant.contains(pointer) } -> std::same_as<bool>;
-  { constant.meets(pointer, bytes) } -> std::same_as<bool>;
-  { T::kSpan } -> std::convertible_to<std::size_t>;
-};
-
-// Spans whose memory comes and goes; `there`: how many of a span's bytes are mapped.
-template <class T>
-concept SpanSource = requires(T source, void* span, std::size_t bytes, std::size_t& there, bool all) {
-  { source.allocate(bytes, there) } -> std::same_as<void*>;  // null when there are none
-  { source.extend(span, bytes, there) } -> std::same_as<bool>;
-  { source.give_back(span, there, all) } -> std::same_as<void>;
-};
-
-// Spans that hold no block, for any thread.
-template <class T>
-concept SpanStore = requires(T store, typename T::Span* span, unsigned number) {
-  {
-    store.get(number, number)
-  } -> std::same_as<typename T::Span*>;  // for a class, by a thread; null when there are none
-  { store.put(span, number) } -> std::same_as<void>;
-};
-
-// Objects of size classes, several under one acquisition. allocate gives how many it got: 0 when memory is out.
-template <class T>
-concept SpanHeap = requires(T heap, void** blocks, unsigned n, unsigned size_class, unsigned index) {
-  { T::kClasses } -> std::convertible_to<unsigned>;
-  { heap.allocate(size_class, blocks, n, index) } -> std::same_as<unsigned>;
-  { heap.free(blocks, n) } -> std::same_as<void>;
-  { heap.heap_of_new_thread() } -> std::same_as<unsigned>;
 };
 
 // Size classes: which block serves a request. Class numbers are below kClasses; 0 bytes get the smallest block.
@@ -144,76 +111,11 @@ concept Classifier = requires(T& map, const void* pointer) {
   requires !T::kAligns || AligningClassifier<T>;
 };
 
-// Classes whose spans have shapes: how many blocks of how many bytes, how large, and in which slot of a pool.
-template <class T>
-concept SpanClasses = requires(unsigned c) {
-  { T::kClasses } -> std::convertible_to<unsigned>;
-  { T::kShapes[c].bytes } -> std::convertible_to<std::size_t>;
-  { T::kShapes[c].span } -> std::convertible_to<std::size_t>;
-};
-template <class T>
-concept PooledClasses = requires(unsigned c) {
-  { T::kSlots } -> std::convertible_to<unsigned>;
-  { T::kFine } -> std::convertible_to<unsigned>;  // the last class whose empty spans keep their memory
-  { T::kShapes[c].span } -> std::convertible_to<std::size_t>;
-  { T::kShapes[c].slot } -> std::convertible_to<unsigned>;
-};
-
-// Spans of one heap among several, which is told its number and the ranges at each call.
-template <class T, class Ranges>
-concept BucketOfHeaps = requires(T heap, Ranges& ranges, void** blocks, unsigned n) {
-  { T::kClasses } -> std::convertible_to<unsigned>;
-  { heap.allocate(ranges, n, blocks, n, n) } -> std::same_as<unsigned>;
-  { heap.free(ranges, blocks, n) } -> std::same_as<void>;
-  { heap.free_bytes(ranges) } -> std::same_as<std::size_t>;
-};
-
-// Whether a record that holds no block any more stays on the ring of its class.
-template <class T, class Ring>
-concept KeepPolicy = requires(const Ring& ring) {
-  { T::keep(ring) } -> std::same_as<bool>;
-};
-
-// Whether the pool gives the memory of empty spans back.
-template <class T>
-concept GiveBackPolicy = requires {
-  { T::kGivesBack } -> std::convertible_to<bool>;
-};
-
 // What can lie on a list of all there ever were, and of those without a thread.
 template <class T>
 concept Linked = requires(T& made) {
   made.link.load();
   { made.before } -> std::same_as<T*&>;
-};
-
-// Objects of one size, a bit each.
-template <class T>
-concept BitSlab = requires(T* slab, void* object) {
-  { slab->bit_of(object) } -> std::convertible_to<std::size_t>;
-  slab->words();
-};
-
-// When an empty span goes to the pool (allocation_buffer.hpp).
-template <class T>
-concept CleanupPolicy = requires {
-  { T::kInFree } -> std::convertible_to<bool>;
-  { T::kDrops } -> std::convertible_to<bool>;
-};
-
-// How much a thread may hoard of slabs of a shape, and whether of other threads' slabs.
-template <class T>
-concept CapacityPolicy = requires {
-  { T::kForeign } -> std::convertible_to<bool>;
-  T::of;
-};
-
-// Slabs with free objects, which a thread claims for itself.
-template <class T>
-concept SlabStore = SpanClasses<typename T::Classes> && requires(T store, typename T::Slab* slab, unsigned number) {
-  { store.claim(number, number) } -> std::same_as<typename T::Slab*>;
-  { store.unclaim(slab, number) } -> std::same_as<void>;
-  { store.free(slab, std::size_t{}, std::uint64_t{}, number) } -> std::same_as<void>;
 };
 
 // What a thread touches; one object per heap, which makes a Thread for each. It refuses and gives null where the slow
@@ -253,18 +155,16 @@ concept FrontEndOf =
       { front.release(visit, holder, block) } -> std::same_as<void>;
     };
 
-// An allocation buffer: a front end of one thread, without its thread.
+// How a thread enters a heap and leaves it (process.hpp). `again`: it may not enter, for it is inside, or a fork is
+// under way.
 template <class T>
-concept ThreadBuffer =
-    requires(T buffer, typename T::Pool& pool, typename T::Span* span, void* block, unsigned number) {
-      { buffer.allocate(number) } -> std::same_as<void*>;
-      { buffer.free(span, block) } -> std::same_as<bool>;
-      { buffer.refill(pool, number) } -> std::same_as<void*>;
-      { T::release(pool, &buffer, span, block) } -> std::same_as<void>;
-      { buffer.open(number) } -> std::same_as<void>;
-      { buffer.close(pool) } -> std::same_as<void>;
-      { buffer.is_open() } -> std::same_as<bool>;
-    };
+concept Doors = requires(const typename T::Visit& visit, void* block) {
+  { T::enter() } -> std::same_as<typename T::Visit>;
+  { visit.again } -> std::convertible_to<bool>;
+  { T::leave(visit) } -> std::same_as<void>;
+  { T::put_aside(block) } -> std::same_as<void>;
+  { T::pace() } -> std::same_as<void>;
+};
 
 // Where samples of size classes lie (sampled_blocks.hpp).
 template <class T>
@@ -299,8 +199,5 @@ concept HeapParts = Classifier<typename T::Map> && FrontEndOf<typename T::Front,
                       { T::map.usage(T::pool) } -> std::same_as<HeapUsage>;
                       requires bool(T::Samples::kSampled) == CountingFrontEnd<typename T::Front>;
                     };
-
-// What became of a span by a free: nothing of note, it has room again, or it holds no block at all.
-enum class Transition { none, reusable, empty };
 
 }  // namespace heapyard

@@ -13,6 +13,7 @@
 #include <cstddef>
 
 #include "heap/layers/heap_usage.hpp"
+#include "heap/layers/page_concepts.hpp"
 #include "heap/layers/process.hpp"
 #include "heap/layers/range_blocks.hpp"
 #include "heap/os/no_memory.hpp"
@@ -21,7 +22,7 @@ namespace heapyard {
 
 // `Parts` makes the layers: constinit statics `spans` (the window), `map`, `runs`, `pool` (the spans of blocks),
 // `front`, `large` (mappings) and types Front, Map, Large, Outside (pages for what is not in the window).
-template <class Parts>
+template <PageParts Parts>
 class PageHeap {
   using Front = typename Parts::Front;
   using Classes = typename Front::Classes;
@@ -138,7 +139,8 @@ class PageHeap {
     const Visit visit = Process::enter();
     if (visit.again) return Blocks::allocate_lone(Classes::bytes_of(c), alignment);
     work_off(Process::kFew);
-    void* block = Parts::front.refill(visit, c);
+    void* block = alignment == kAlignment ? Parts::pool.borrow(c) : nullptr;
+    if (block == nullptr) block = Parts::front.refill(visit, c);
     Parts::runs.settle();
     Process::leave(visit);
     return block != nullptr ? block : Blocks::allocate_lone(Classes::bytes_of(c), alignment);

@@ -21,7 +21,7 @@ namespace heapyard {
 
 // Process: the heap's (layers/process.hpp). Ranges: the words before its blocks are {size, 0}. Samples:
 // SampledBlocks or NoSampledBlocks.
-template <class Process, LargeSource Ranges, MovingPageSource Pages, SampleStore Samples>
+template <Doors Process, LargeSource Ranges, MovingPageSource Pages, SampleStore Samples>
 class RangeBlocks {
   using Visit = typename Process::Visit;
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
 
 namespace heapyard {

@@ -17,6 +17,7 @@ COMPILERS = {
 }
 USES = """
 #include "heap/allocators/elfmalloc.hpp"
+#include "heap/allocators/heapyard.hpp"
 #include "heap/allocators/scalloc.hpp"
 using namespace heapyard;
 struct NotPages { static void* map(std::size_t); };
@@ -39,6 +40,22 @@ WRONG = {
         "using Wrong = MagazineCache<Right::Pool, Right::Map, os::SystemPages, MagazineCapacity, Mine>;",
         "SlabStore",
     ),
+    "a window of small pages over pages without places": ("PageWindow<NotPages> wrong;", "PlacedPageSource"),
+    "a map of pages over a tree": ("extern Tree tree; PageMap<Tree> wrong{tree};", "GrowingWindow"),
+    "runs of pages without a map": ("extern Tree tree; PageRuns<Tree> wrong{tree};", "RunMap"),
+    "spans of pages over a tree": ("extern Tree tree; PageSpans<Tree> wrong{tree};", "RunSource"),
+    "magazines over a pool of spans": ("using Wrong = Magazines<Right::Pool, os::SystemPages, Mine>;", "BlockSource"),
+    "a heap of pages without a window": ("void* wrong() { return PageHeap<Right>::allocate(1); }", "PageParts"),
+    "blocks of ranges without a way in": (
+        "using Wrong = RangeBlocks<Tree, Right::Large, Right::Outside, NoSampledBlocks>;",
+        "Doors",
+    ),
+    "reusable records": ("ReusableDeque<PageRun> wrong;", "ReusableSpan"),
+    "a pool of records": (
+        "extern Right::Spans spans; SpanPool<Right::Classes, PageRun, Right::Spans, EagerMadvise, 1> wrong{spans};",
+        "PooledSpan",
+    ),
+    "groups of records": ("using Wrong = PageGroups<PageRun, VirtualSpans<os::SystemPages>, 4096, true>;", "SizedPage"),
     "a heap for samples whose cache counts nothing": (
         "struct Parts : Right { using Samples = SampledBlocks<Mine, Tree>; };"
         "void* wrong() { return HeapShell<Parts>::allocate(1); }",

@@ -25,7 +25,9 @@ STOREYS = (
     "heap/allocators",
     "heap/abi",
 )
-SHARED = ("heap/layers/concepts.hpp", "heap/layers/heap_usage.hpp")  # the contracts: below every layer
+SHARED = (
+    "heap/layers/concepts.hpp", "heap/layers/span_concepts.hpp", "heap/layers/page_concepts.hpp", "heap/layers/heap_usage.hpp",
+)  # the contracts: below every layer
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 MOST_LINES = 320  # of a header of the heap: one idea, one sitting
 

@@ -15,7 +15,7 @@
 
 namespace heapyard {
 
-template <class Map>
+template <RunMap Map>
 class FreeRuns {
  public:
   constexpr explicit FreeRuns(Map& map) : map_(map) {}

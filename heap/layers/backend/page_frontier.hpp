@@ -15,7 +15,7 @@
 
 namespace heapyard {
 
-template <class Map>
+template <RunMap Map>
 class PageFrontier {
  public:
   constexpr explicit PageFrontier(Map& map) : map_(map) {}

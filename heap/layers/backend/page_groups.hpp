@@ -8,14 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/os/lock.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
 
 // Spans: VirtualSpans of 2 MiB each, of one colour. Page: has `bool big_page` as its first member.
-template <class Page, SpanSource Spans, std::size_t Small, bool Big>
+template <SizedPage Page, SpanSource Spans, std::size_t Small, bool Big>
 class PageGroups {
   static_assert(Spans::kSpan % Small == 0);
 

@@ -24,6 +24,7 @@
 
 #include "heap/policy/page_classes.hpp"
 #include "heap/core/red_black_tree.hpp"
+#include "heap/layers/page_concepts.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard {
@@ -54,7 +55,7 @@ struct PageRun : TreeNode {
 };
 static_assert(sizeof(PageRun) <= 128);
 
-template <class WindowT>
+template <GrowingWindow WindowT>
 class PageMap {
  public:
   using Window = WindowT;

@@ -22,7 +22,7 @@
 
 namespace heapyard {
 
-template <class MapT>
+template <RunMap MapT>
 class PageRuns {
  public:
   using Map = MapT;

@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "heap/core/tagged_stack.hpp"
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/os/threads.hpp"
 #include "heap/tracing/page_events.hpp"
 
@@ -31,7 +31,7 @@ struct NoMadvise {
 // Backends: stacks of a slot at most.
 // Span: has Concurrency, `Atomic<Span*> link`, in_class(), and a first page that must stay; the pool's are `there`, how
 // many of its bytes are mapped, and `before`, the span made before it. Spans: VirtualSpans or PageGroups.
-template <PooledClasses Classes, class SpanT, SpanSource Spans, GiveBackPolicy OnEmpty, unsigned Backends>
+template <PooledClasses Classes, PooledSpan SpanT, SpanSource Spans, GiveBackPolicy OnEmpty, unsigned Backends>
 class SpanPool {
  public:
   using Span = SpanT;

@@ -3,13 +3,12 @@
 //
 // Idea: scalloc's arena (OOPSLA 2015, section 3.1). Every virtual span has the same power of two of bytes and starts at
 // a multiple of it. So a block's span is found by masking its address, and a span that becomes free can serve any size
-// class. The paper reserves the arena. Ours is a window that is known to be free (os/address_space.hpp): the used part
-// of each virtual span is mapped at its place, and the rest is a hole. So nothing that counts, locks, dumps or emulates
+// class. The paper reserves the arena. Ours is a window that is known to be free (placed_window.hpp): the used part of
+// each virtual span is mapped at its place, and the rest is a hole. So nothing that counts, locks, dumps or emulates
 // address space pays for the arena.
 // A large heap cannot have a mapping of its own for each span. Beyond kApart spans the whole of each is mapped, and
 // neighbours are one mapping to the system. Under a limit on address space, spans take at most a share of it; the heap
-// packs the rest tighter (layers/tight_blocks.hpp), and HEAPYARD_VERBOSE=1 says so. Where the system ignores the place
-// that is asked for (old kernels, sanitizers), the window is held, like the paper's arena.
+// packs the rest tighter (layers/tight_blocks.hpp), and HEAPYARD_VERBOSE=1 says so.
 // Cost: O(1) and one system call for each; two more, or none, where there is a limit. Threads: any.
 //
 // INVARIANT: no block that is not of a span lies in the window (backend/outside_spans.hpp).
@@ -19,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/layers/backend/placed_window.hpp"
 #include "heap/layers/concepts.hpp"
-#include "heap/os/bound.hpp"
 #include "heap/os/notice.hpp"
 #include "heap/os/pages.hpp"
 
@@ -36,18 +35,14 @@ class VirtualSpans {
   static constexpr std::size_t kSpan = Bytes, kColour = 128, kColouring = (Colours - 1) * kColour;
   static constexpr std::size_t kShare = 16;      // of a limit: one part in so many is for spans
   static constexpr std::size_t kApart = 16'384;  // spans that are mappings of their own: a quarter of Linux's default
-  static constexpr std::size_t kLeastHeld = std::size_t{64} << 20, kMostHeld = std::size_t{64} << 30;
 
   constexpr VirtualSpans() = default;
 
   // By one thread, before the first allocate().
   void reserve() {
-    if (bytes_ != 0) return;  // by the parent, in the middle of whose start this process was forked
+    if (window_.bytes() != 0) return;  // by the parent, in the middle of whose start this process was forked
     charged_ = Pages::charges();
-    const auto window = Pages::window(Most, kSpan);
-    start_ = window.start;
-    bytes_ = window.bytes;
-    if (bytes_ == 0) hold();
+    window_.find(Most, Most, kSpan);
     const std::size_t limit = Pages::limit();
     if (limit != SIZE_MAX && os::verbose())
       os::notice("spans take up to ", (limit / kShare) >> 20, ", for there is a limit; other blocks are packed tight");
@@ -57,15 +52,15 @@ class VirtualSpans {
   void* allocate(std::size_t bytes, std::size_t& there) {
     for (unsigned tries = 0; tries < kTries && may_grow(bytes); ++tries) {
       const std::size_t at = cut_.fetch_add(kSpan, std::memory_order_relaxed);
-      if (at >= bytes_) {
+      if (at >= window_.bytes()) {
         cut_.fetch_sub(kSpan, std::memory_order_relaxed);
         return nullptr;
       }
-      const std::uintptr_t begin = begin_of(start_ + at);
+      const std::uintptr_t begin = begin_of(window_.start() + at);
       const bool apart = at / kSpan < kApart || charged_ || limited_.load(std::memory_order_relaxed) ||
                          locked_.load(std::memory_order_relaxed);
       const std::uintptr_t used = page_end(begin + bytes);
-      std::uintptr_t end = apart ? used : start_ + at + kSpan;
+      std::uintptr_t end = apart ? used : window_.start() + at + kSpan;
       const os::Placed placed = map(page_of(begin), end);
       if (placed == os::Placed::done) {
         // Who locks what is mapped in future (mlockall) had it filled with memory.
@@ -112,42 +107,28 @@ class VirtualSpans {
     return (inside & ~kMask) + (inside / (kSpan / kColour) & kColouring);
   }
 
-  bool contains(const void* block) const { return reinterpret_cast<std::uintptr_t>(block) - start_ < bytes_; }
-  // Whether [memory, memory + bytes) lies in the window in part.
-  bool meets(const void* memory, std::size_t bytes) const {
-    const auto at = reinterpret_cast<std::uintptr_t>(memory);
-    return at < start_ + bytes_ && start_ < at + bytes;
-  }
-  std::uintptr_t start() const { return start_; }
-  std::uintptr_t end() const { return start_ + bytes_; }
+  bool contains(const void* block) const { return window_.contains(block); }
+  bool meets(const void* memory, std::size_t bytes) const { return window_.meets(memory, bytes); }
+  std::uintptr_t start() const { return window_.start(); }
+  std::uintptr_t end() const { return window_.end(); }
 
  private:
-  static constexpr std::size_t kHugePage = std::size_t{2} << 20;  // the least of all systems
   static constexpr unsigned kTries = 8;     // places that mappings of the program's may lie at, one after the other
   static constexpr unsigned kDenied = 256;  // requests that go without a look after one was refused
 
   static std::uintptr_t page_of(std::uintptr_t at) { return at & ~(os::page_bytes() - 1); }
   static std::uintptr_t page_end(std::uintptr_t at) { return os::round_up(at, os::page_bytes()); }
 
-  // The one place where spans get address space. What is to be said about it to the system is said here.
+  // The one place where spans get address space.
   os::Placed map(std::uintptr_t from, std::uintptr_t end) {
-    void* const at = reinterpret_cast<void*>(from);
-    const os::Placed placed = !held_                                        ? Pages::place(at, end - from)
-                              : Pages::place_in_held(at, end - from, false) ? os::Placed::done
-                                                                            : os::Placed::refused;
-    if (placed == os::Placed::done) {
-      // Of a span in use much may stay untouched, and a huge page would hold it.
-      const std::uintptr_t first = from & ~(kHugePage - 1), last = end & ~(kHugePage - 1);
-      if (first < last) Pages::refuse_huge_pages(reinterpret_cast<void*>(first), last - first);
-      mapped_.fetch_add(end - from, std::memory_order_relaxed);
-    }
+    const os::Placed placed = window_.map(from, end);
+    if (placed == os::Placed::done) mapped_.fetch_add(end - from, std::memory_order_relaxed);
     if (placed == os::Placed::refused) denied_.store(kDenied, std::memory_order_relaxed);
     return placed;
   }
 
   bool unmap(std::uintptr_t from, std::uintptr_t end) {
-    void* const at = reinterpret_cast<void*>(from);
-    if (!(held_ ? Pages::place_in_held(at, end - from, true) : Pages::unmap(at, end - from))) return false;
+    if (!window_.unmap(from, end)) return false;
     mapped_.fetch_sub(end - from, std::memory_order_relaxed);
     return true;
   }
@@ -165,24 +146,7 @@ class VirtualSpans {
     return false;
   }
 
-  void hold() {
-    held_ = true;
-    os::Bound bound(11);  // powers of two from kMostHeld down to kLeastHeld
-    for (std::size_t bytes = Most < kMostHeld ? Most : kMostHeld; bytes >= kLeastHeld; bytes /= 2) {
-      bound.turn();
-      // Twice as much must be there: large blocks and the program's own mappings need the rest.
-      void* memory = Pages::hold(2 * bytes, kSpan);
-      if (memory == nullptr) continue;
-      Pages::unmap(static_cast<char*>(memory) + bytes, bytes);
-      start_ = reinterpret_cast<std::uintptr_t>(memory);
-      bytes_ = bytes;
-      return;
-    }
-  }
-
-  std::uintptr_t start_ = 0;
-  std::size_t bytes_ = 0;
-  bool held_ = false;                 // the window, against anybody else
+  PlacedWindow<Pages> window_;
   bool charged_ = false;              // by the system, for memory that is not touched
   std::atomic<bool> limited_{false};  // as last seen
   std::atomic<bool> locked_{false};   // what is mapped is memory at once

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 
 namespace heapyard {
 

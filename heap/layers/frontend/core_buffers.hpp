@@ -12,7 +12,7 @@
 
 #include <atomic>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/os/lock.hpp"

@@ -15,11 +15,12 @@
 #include <cstring>
 
 #include "heap/core/tagged_stack.hpp"
+#include "heap/layers/concepts.hpp"
 
 namespace heapyard {
 
 // Classes: bytes_of(c), kClasses. Pages: where batches lie.
-template <class Classes, class Pages>
+template <SizeClasses Classes, PageSource Pages>
 class Depot {
  public:
   static constexpr unsigned kMost = 30;  // blocks of a batch

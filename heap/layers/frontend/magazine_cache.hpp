@@ -18,7 +18,7 @@
 #include <cstring>
 #include <utility>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/frontend/coalescer.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
@@ -30,7 +30,7 @@
 namespace heapyard {
 
 // Owner: the heap, whose threads' magazines these are.
-template <SlabStore HeapT, class Map, PageSource Pages, CapacityPolicy Capacity, class Owner>
+template <SlabStore HeapT, SlabFinder Map, PageSource Pages, CapacityPolicy Capacity, class Owner>
 class MagazineCache : public NothingHeld {
  public:
   using Heap = HeapT;  // a SlabHeap
@@ -276,7 +276,7 @@ class MagazineCache : public NothingHeld {
   std::atomic<unsigned> next_{0};
 };
 
-template <SlabStore Heap, class Map, PageSource Pages, CapacityPolicy Capacity, class Owner>
+template <SlabStore Heap, SlabFinder Map, PageSource Pages, CapacityPolicy Capacity, class Owner>
 constinit typename MagazineCache<Heap, Map, Pages, Capacity, Owner>::Thread
     MagazineCache<Heap, Map, Pages, Capacity, Owner>::Thread::nobody{};
 

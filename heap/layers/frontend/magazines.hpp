@@ -21,11 +21,12 @@
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/thread_places.hpp"
+#include "heap/layers/page_concepts.hpp"
 
 namespace heapyard {
 
 // Owner: the composition, whose threads these are.
-template <class SpansT, class Pages, class Owner>
+template <BlockSource SpansT, PageSource Pages, class Owner>
 class Magazines : public NothingHeld {
  public:
   static constexpr bool kSampled = false;
@@ -277,7 +278,7 @@ class Magazines : public NothingHeld {
   std::atomic<std::size_t> threads_{0};
 };
 
-template <class Spans, class Pages, class Owner>
+template <BlockSource Spans, PageSource Pages, class Owner>
 constinit typename Magazines<Spans, Pages, Owner>::Thread Magazines<Spans, Pages, Owner>::Thread::nobody{};
 
 }  // namespace heapyard

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
 #include "heap/layers/frontend/thread_places.hpp"

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/frontend/entry.hpp"
 #include "heap/layers/frontend/front_ends.hpp"
 

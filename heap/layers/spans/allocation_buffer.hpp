@@ -14,7 +14,7 @@
 
 #include "heap/core/concurrency.hpp"
 #include "heap/core/tagged_stack.hpp"
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/layers/spans/reusable_spans.hpp"
 

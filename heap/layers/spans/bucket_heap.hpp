@@ -14,7 +14,7 @@
 #include <cstddef>
 
 #include "heap/core/ring.hpp"
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
 #include "heap/os/bound.hpp"
 #include "heap/os/lock.hpp"

@@ -11,7 +11,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/spans/page_record.hpp"
 #include "heap/os/bound.hpp"
 #include "heap/os/threads.hpp"

@@ -3,13 +3,15 @@
 //
 // Idea: a span is a run of pages without a header; a bit per block in its record says what is free. Blocks come from
 // the span with the lowest address that has room, the lowest first. So the upper spans become empty, and an empty span
-// goes back to the runs at once. A class with few live bytes gets small spans (policy/page_classes.hpp).
-// Cost: a lock for a batch; then O(1) per block, and O(log N) of N spans with room when a span becomes full, has room
-// again, or becomes empty. Threads: any. Lock order: a class, then the runs.
+// goes back to the runs at once. A class with few live bytes gets small spans (policy/page_classes.hpp). Where little
+// is in use, the first few blocks of a class come from spans of larger ones. Cost: a lock for a batch; then O(1) per
+// block, and O(log N) of N spans with room when a span becomes full, has room again, or becomes empty. Threads: any.
+// Lock order: a class, then the runs.
 //
 // INVARIANT: a span is in its class's tree if and only if it has a free block; the first of the tree is `lowest`.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +24,7 @@
 
 namespace heapyard {
 
-template <class RunsT>
+template <RunSource RunsT>
 class PageSpans {
  public:
   using Runs = RunsT;
@@ -45,15 +47,37 @@ class PageSpans {
         if (span == nullptr) break;
       }
       end = take(span, c, blocks, end);
-      if (span->free_blocks == 0) {
-        spans.tree.erase(span);
-        spans.lowest = spans.first();
-      }
+      if (span->free_blocks == 0) is_full(spans, span);
     }
     const auto got = static_cast<unsigned>(blocks + n - end);
     if (end != blocks) std::memmove(blocks, end, got * sizeof(void*));
     spans.used += got;
     return got;
+  }
+
+  // A block of one of the next classes in place of the first few of class `c`, or null: so a small program touches
+  // fewer pages. It is a block of that class from now on. O(1), at most kBorrowsFrom + 1 locks, one after the other.
+  void* borrow(unsigned c) {
+    if (runs_.used_bytes() > kLittle) return nullptr;
+    {
+      const os::Locked locked(spans_[c].lock);
+      if (spans_[c].used != 0 || spans_[c].borrowed == kMostBorrowed) return nullptr;
+    }
+    const std::size_t most = 2 * Classes::bytes_of(c);
+    const unsigned last = c + kBorrowsFrom < kClasses ? c + kBorrowsFrom : kClasses - 1;
+    for (unsigned other = c + 1; other <= last && Classes::bytes_of(other) <= most; ++other) {
+      Spans& spans = spans_[other];
+      const os::Locked locked(spans.lock);
+      if (spans.lowest == nullptr) continue;
+      void* block;
+      PageRun* span = spans.lowest;
+      take(span, other, &block, &block + 1);
+      if (span->free_blocks == 0) is_full(spans, span);
+      ++spans.used;
+      ++spans_[c].borrowed;
+      return block;
+    }
+    return nullptr;
   }
 
   // Blocks of one class. Those of one span, one after the other, share a look at the map.
@@ -112,15 +136,24 @@ class PageSpans {
   bool consistent();
 
  private:
+  static constexpr std::size_t kLittle = std::size_t{256} << 10;  // bytes in use
+  static constexpr unsigned kBorrowsFrom = 4, kMostBorrowed = 4;  // classes; blocks of a class
+
   using Tree = core::RedBlackTree<TreeNode, &TreeNode::links>;
   struct alignas(64) Spans {
     os::Lock lock;
     PageRun* lowest = nullptr;
     std::size_t used = 0;  // blocks that are not free in their span
+    std::atomic<std::uint8_t> borrowed = 0;
     TreeNode nil{};
     Tree tree{&nil};
     PageRun* first() { return tree.empty() ? nullptr : static_cast<PageRun*>(tree.last(0)); }
   };
+
+  static void is_full(Spans& spans, PageRun* span) {
+    spans.tree.erase(span);
+    spans.lowest = spans.first();
+  }
 
   // Takes the first free blocks of a span, and writes them from `end` downwards, to `blocks` at most. The last written.
   void** take(PageRun* span, unsigned c, void** blocks, void** end) {

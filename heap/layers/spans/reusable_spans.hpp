@@ -15,11 +15,12 @@
 
 #include "heap/core/ring.hpp"
 #include "heap/core/tagged_stack.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/os/lock.hpp"
 
 namespace heapyard {
 
-template <class SpanT>
+template <ReusableSpan SpanT>
 class ReusableDeque {
  public:
   using Span = SpanT;
@@ -102,7 +103,7 @@ class ReusableDeque {
   core::Ring<Span> spans_;
 };
 
-template <class SpanT>
+template <ReusableSpan SpanT>
 class ReusableStack {
  public:
   using Span = SpanT;

@@ -16,7 +16,7 @@
 
 #include "heap/core/ring.hpp"
 #include "heap/policy/slab_classes.hpp"
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/os/bound.hpp"
 #include "heap/os/lock.hpp"
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "heap/layers/concepts.hpp"
+#include "heap/layers/span_concepts.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/spans/list_span.hpp"
 #include "heap/os/pages.hpp"
