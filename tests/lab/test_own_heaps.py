@@ -31,11 +31,12 @@ def exported(path: Path) -> set[str]:
     return {line.split()[-1] for line in told.splitlines()}
 
 
-def test_the_catalog_has_them_and_compares_them_when_asked_only() -> None:
+def test_the_catalog_has_them_and_compares_ours_always_and_the_others_when_asked() -> None:
     assert {"bfm", "bfm-single", "bfm-multi", "bfm-cache"} <= set(HEAPS)
     catalog = load_allocators()
     for name in HEAPS:
-        assert catalog[name].status == "installed" and catalog[name].version and not catalog[name].usual
+        assert catalog[name].status == "installed" and catalog[name].version
+        assert catalog[name].usual == (name == "heapyard")
     assert catalog["glibc"].usual
     assert find_allocators(["bfm"])[0].library == places.native("libbfm.so").resolve()
 

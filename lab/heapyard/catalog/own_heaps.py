@@ -12,6 +12,9 @@ from ..model.allocator import Allocator
 from .elf import exported
 
 
+FOR_USE = "heapyard"  # the others realise the literature: nobody asks whether a service should run on one
+
+
 def own_heaps() -> list[Allocator]:
     """Every composition of heap/allocators, in the order of heap/CMakeLists.txt; none before the native build. O(heaps)."""
     try:
@@ -36,7 +39,6 @@ def samples_itself(library: Path | None) -> bool:
 
 def _heap(name: str, title: str, version: str, gives_up: list[str] | None = None) -> Allocator:
     library = places.native(f"lib{name}.so")
-    # Those of the literature are raced when they are named: nobody asks whether a service should run on one.
-    heap = Allocator(name, title, version, library.resolve(), provenance="built from heap/", usual=False,
+    heap = Allocator(name, title, version, library.resolve(), provenance="built from heap/", usual=name == FOR_USE,
                      gives_up=tuple(gives_up or ()))
     return heap if library.exists() else replace(heap, library=None, status="unavailable", reason="not built")
