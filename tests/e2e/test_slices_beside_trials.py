@@ -4,6 +4,8 @@
 On request, since it measures this machine for minutes:
 
     pytest --on-request -s tests/e2e/test_slices_beside_trials.py
+
+It writes its rows into docs/measured/minutes.md.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import threading
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +35,10 @@ from heapyard.execute.slices import run_in_slices
 from heapyard.execute.trial import run_trial
 from heapyard.model.experiment import Settings, Treatment, TrialOutcome
 from heapyard.model.program import Program
+from heapyard.report.check_markdown import BEGIN, END, around_marks
 
+PAGE = Path(__file__).resolve().parents[2] / "docs/measured/minutes.md"
+WAYS = ("trials", "slices", "duet", "hyperfine")
 PROGRAMS = ("gxx", "jq", "python", "sqlite", "xalan", "z3")  # of the default set, those that can be sliced on one processor
 PAIR = ("glibc", "jemalloc")
 BLOCKS = 12
@@ -117,6 +124,22 @@ def of_hyperfine(program: Program, folder: Path) -> tuple[float, float]:
     return mean(times[1]) / mean(times[0]), minutes(relative, sum(map(mean, times)))
 
 
+def write(depth: float, rows: list[str]) -> None:
+    """The rows of this depth, in place of those the page has of it."""
+    before, after = around_marks(PAGE)
+    mine = f"| {depth:.0%} "
+    old = PAGE.read_text()[len(before) + len(BEGIN) : -len(END) - len(after)].splitlines()
+    others = [line for line in old if line.startswith("| ") and "%" in line.split("|")[1] and not line.startswith(mine)]
+    head = [
+        f"On {time.strftime('%Y-%m-%d')}, {platform.platform()}, `{PAIR[1]}` to `{PAIR[0]}`, {BLOCKS} blocks.",
+        "",
+        "| share taken | program | slice | " + " | ".join(f"ratio, minutes: {way}" for way in WAYS) + " |",
+        "|---" * (3 + len(WAYS)) + "|",
+    ]
+    lines = sorted([mine + row for row in rows] + others, key=lambda line: line.split("|")[1])
+    PAGE.write_text(before + BEGIN + "\n".join(head + lines) + "\n" + END + after)
+
+
 @pytest.mark.parametrize("depth", [0.0, 0.1], ids=["as it is", "disturbed"])
 def test_machine_minutes_to_one_percent(tmp_path: Path, depth: float, capsys: pytest.CaptureFixture[str]) -> None:
     if depth and not may_disturb():
@@ -139,11 +162,12 @@ def test_machine_minutes_to_one_percent(tmp_path: Path, depth: float, capsys: py
             found = " | ".join(f"{ratio:.3f}, {least:.2g}" for ratio, least in ways)
             rows.append(f"| {name} | {slice_length(race.cost or 1) * 1000:.0f} ms | {found} |")
             gains.append([m for _, m in ways])
+    means = " | ".join(f"{geometric_mean(way):.2g}" for way in zip(*gains, strict=True))
+    rows.append(f"| geometric mean | | {means} |")
     with capsys.disabled():
-        heads = ["trials", "slices", "duet", "hyperfine"][: len(gains[0])]
-        print(f"\ndepth {depth}\n| program | slice | " + " | ".join(heads) + " |")
-        print("\n".join(rows))
-        print("| geometric mean | | " + " | ".join(f"{geometric_mean(way):.2g}" for way in zip(*gains, strict=True)) + " |")
+        print("\n" + "\n".join(rows))
+    if len(gains[0]) == len(WAYS):
+        write(depth, rows)
     if depth:  # where speed moves, slices must pay
         trials, in_slices = (geometric_mean([g[way] for g in gains]) for way in (0, 1))
         assert in_slices < trials

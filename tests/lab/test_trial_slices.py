@@ -102,6 +102,39 @@ def test_one_trial_runs_at_a_time(tmp_path: Path, what: str) -> None:
     assert together <= 0.002 * ran, (together, ran)
 
 
+def test_every_second_round_takes_the_order_of_the_one_before_backwards() -> None:
+    """Twelve rounds of five trials that do nothing in their slices."""
+    rounds, trials = 12, 5
+    pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(trials)]
+    files = [pair[0].fileno() for pair in pairs]
+    words = [places.native("slices"), "--slice", "1000", "--seed", "7", "--turns", ",".join(map(str, files))]
+    giver = subprocess.Popen(list(map(str, words)), pass_fds=files)
+    turns: list[int] = []
+    lock = threading.Lock()
+
+    def play(number: int) -> None:
+        end = pairs[number][1]
+        for _ in range(rounds):
+            end.send(b".")  # it stands still, and so the next one's turn comes
+            end.recv(8)
+            with lock:
+                turns.append(number)
+        end.close()
+
+    for pair in pairs:
+        pair[0].close()
+    players = [threading.Thread(target=play, args=(number,)) for number in range(trials)]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join()
+    assert giver.wait(timeout=10) == 0
+    orders = [turns[at : at + trials] for at in range(0, rounds * trials, trials)]
+    assert all(sorted(order) == list(range(trials)) for order in orders)
+    assert all(there == back[::-1] for there, back in zip(orders[::2], orders[1::2], strict=True))
+    assert len({tuple(order) for order in orders[::2]}) > 1
+
+
 def test_each_is_measured_as_it_would_be_alone(tmp_path: Path) -> None:
     work = program(str(places.native("known_rss")), "40", "120")
     small = program(str(places.native("known_rss")), "10", "120")

@@ -2,7 +2,8 @@
 // slices: lets the trials of a block run in turns, exactly one at a time, in slices of a few milliseconds.
 //
 // Why: the speed of a machine that others share changes from second to second. What changes more slowly than a round of
-// slices affects all trials alike. Each round has an order of its own. The trials' launchers stop the programs
+// slices affects all trials alike. Rounds come in pairs: one in an order of its own, then one in the opposite order. So
+// a speed that changes steadily over a pair affects all alike, too. The trials' launchers stop the programs
 // (lab/native/trial/turns.hpp has the protocol). This process ends when the last launcher has ended.
 #include <poll.h>
 #include <signal.h>
@@ -75,8 +76,11 @@ int main(int argc, char** argv) {
   // Nobody begins before all stand ready.
   std::erase_if(trials, [](int trial) { return !has_stopped(trial); });
   std::mt19937_64 draw(seed);
-  while (!trials.empty()) {
-    std::shuffle(trials.begin(), trials.end(), draw);
+  for (bool back = false; !trials.empty(); back = !back) {
+    if (back)
+      std::reverse(trials.begin(), trials.end());
+    else
+      std::shuffle(trials.begin(), trials.end(), draw);
     std::erase_if(trials, [&](int trial) {
       const bool goes_on = send(trial, &length, sizeof length, MSG_NOSIGNAL) == sizeof length && has_stopped(trial);
       if (!goes_on) close(trial);
