@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from heapyard.model import places
+from sanitized import built, carry_out
 
 pytestmark = pytest.mark.slow
 
@@ -17,15 +16,7 @@ def mutators(root: Path) -> list[str]:
     return sorted(folder.name for folder in (root / "mutators").iterdir() if (folder / "main.cpp").exists())
 
 
-def carry_out(root: Path, *command: str) -> str:
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=1200)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return done.stdout
-
-
 def test_no_mutator_races(root: Path) -> None:
-    build = str(places.state() / "build" / "tsan")
-    carry_out(root, "cmake", "-S", str(root), "--preset", "tsan", "-B", build)
-    carry_out(root, "cmake", "--build", build, "--target", *mutators(root))
-    told = carry_out(root, "ctest", "--test-dir", build, "-R", r"^mutators\.", "--no-tests=error", "--output-on-failure")
+    build = built(root, "tsan", *mutators(root))
+    told = carry_out(root, "ctest", "--test-dir", str(build), "-R", r"^mutators\.", "--no-tests=error", "--output-on-failure")
     assert all(f"mutators.{name}" in told for name in mutators(root))

@@ -29,7 +29,7 @@ TESTS = [
     # /proc of the emulator does not tell of resident memory.
     ("kit_test", "-ResidentMemory.*"),
     ("tracer_test", "ChainMemoTest.*:Samples.*:FrameRule.*:RuleCache.*:UnwindTable.*"),
-    ("heap_test", "Composition/Bfm*"),
+    ("heap_test", "*Composition*/Bfm"),
     ("injector_test", "InterruptedCall.*"),
 ]
 

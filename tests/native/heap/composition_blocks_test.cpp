@@ -11,7 +11,7 @@
 
 namespace heapyard::test {
 
-TEST_P(Composition, EverySizeIsServedAlignedAndWritable) {
+TEST_P(CompositionAlone, EverySizeIsServedAlignedAndWritable) {
   for (std::size_t bytes = 0; bytes < 3000; ++bytes) {
     void* block = heap.allocate(bytes);
     ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % (bytes <= 8 ? 8 : 16), 0u);
@@ -29,7 +29,7 @@ TEST_P(Composition, EverySizeIsServedAlignedAndWritable) {
   check();
 }
 
-TEST_P(Composition, AnAlignedBlockOfNoBytesIsABlockOfItsOwn) {
+TEST_P(CompositionAlone, AnAlignedBlockOfNoBytesIsABlockOfItsOwn) {
   for (std::size_t alignment = 16; alignment <= 4096; alignment *= 2) {
     std::vector<void*> blocks;
     for (int round = 0; round < 3; ++round) {
@@ -48,7 +48,7 @@ TEST_P(Composition, AnAlignedBlockOfNoBytesIsABlockOfItsOwn) {
   check();
 }
 
-TEST_P(Composition, ZeroedMemoryIsZeroAfterUse) {
+TEST_P(CompositionAlone, ZeroedMemoryIsZeroAfterUse) {
   for (const std::size_t bytes : {8ul, 100ul, 5'000ul, 3'000'001ul}) {
     for (int round = 0; round < 3; ++round) {
       auto* block = static_cast<unsigned char*>(heap.allocate_zeroed(bytes));
@@ -59,7 +59,7 @@ TEST_P(Composition, ZeroedMemoryIsZeroAfterUse) {
   }
 }
 
-TEST_P(Composition, ResizeInPlaceKeepsWhatFits) {
+TEST_P(CompositionAlone, ResizeInPlaceKeepsWhatFits) {
   void* small = heap.allocate(100);
   EXPECT_TRUE(heap.resize(small, heap.usable(small)));
   EXPECT_FALSE(heap.resize(small, heap.usable(small) + 1));
@@ -76,7 +76,7 @@ TEST_P(Composition, ResizeInPlaceKeepsWhatFits) {
   check();
 }
 
-TEST_P(Composition, AGrowingLargeBlockMovesWithItsContents) {
+TEST_P(CompositionAlone, AGrowingLargeBlockMovesWithItsContents) {
   listen_no_more();  // else its blocks are copied, so that the listener hears of each
   std::vector<void*> between;
   std::size_t bytes = 400'000;
@@ -108,7 +108,7 @@ TEST_P(Composition, AGrowingLargeBlockMovesWithItsContents) {
   check();
 }
 
-TEST_P(Composition, MemoryRunsOutAndComesBackWithNothingLost) {
+TEST_P(CompositionAlone, MemoryRunsOutAndComesBackWithNothingLost) {
   in_thread([&] {
     for (const std::size_t bytes : {24ul, 500ul, 4'000ul, 100'000ul}) {
       ScarcePages::left = 3;
@@ -134,7 +134,7 @@ TEST_P(Composition, MemoryRunsOutAndComesBackWithNothingLost) {
   check();
 }
 
-TEST_P(Composition, WhereSpansMayNotGrowBlocksArePackedTightAndStayWhatTheyAre) {
+TEST_P(CompositionAlone, WhereSpansMayNotGrowBlocksArePackedTightAndStayWhatTheyAre) {
   std::mt19937 random(17);
   std::vector<std::pair<unsigned char*, std::size_t>> blocks;
   in_thread([&] {

@@ -34,7 +34,8 @@ TEST_P(Composition, AChildOfAForkAllocatesAtOnceWhileOtherThreadsWork) {
       }
     });
   }
-  for (int i = 0; i < 40; ++i) {
+  constexpr int kForks = kSanitized ? 8 : 40;
+  for (int i = 0; i < kForks; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       std::array<void*, 100> blocks;

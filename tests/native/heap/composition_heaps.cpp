@@ -97,20 +97,33 @@ constexpr TestedHeap tested(const char* name) {
           consistent<Parts>};
 }
 
-INSTANTIATE_TEST_SUITE_P(Heaps, Composition,
-                         testing::Values(
+constexpr TestedHeap kHeaps[] = {
+    tested<Full>("Bfm"),
+    tested<Spans>("Scalloc"),
+    tested<PerCore>("ScallocPerCore"),
+    tested<Stacks>("ScallocStack"),
+    tested<Elf>("Elfmalloc"),
+    tested<Own>("Heapyard"),
+    tested<BfmCounting>("BfmSampled"),
+    tested<SpansCounting>("ScallocSampled"),
+    tested<ElfCounting>("ElfmallocSampled"),
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // slower: variants are left to the other builds
-                             tested<Coarse>("BfmCoarse"), tested<OneCached>("BfmCache"), tested<One>("BfmSingle"),
-                             tested<Several>("BfmMulti"), tested<Lazy>("ScallocLazy"),
-                             tested<SmallSpans>("ScallocSmallSpans"), tested<WholeSpans>("ScallocWholeSpans"),
-                             tested<ElfOwn>("ElfmallocL"), tested<Mixed>("ScallocOverTree"),
-                             tested<SharedTables>("ScallocSharedTables"),
+    tested<Coarse>("BfmCoarse"),
+    tested<OneCached>("BfmCache"),
+    tested<One>("BfmSingle"),
+    tested<Several>("BfmMulti"),
+    tested<Lazy>("ScallocLazy"),
+    tested<SmallSpans>("ScallocSmallSpans"),
+    tested<WholeSpans>("ScallocWholeSpans"),
+    tested<ElfOwn>("ElfmallocL"),
+    tested<Mixed>("ScallocOverTree"),
+    tested<SharedTables>("ScallocSharedTables"),
 #endif
-                             tested<Full>("Bfm"), tested<Spans>("Scalloc"), tested<PerCore>("ScallocPerCore"),
-                             tested<Stacks>("ScallocStack"), tested<Elf>("Elfmalloc"), tested<Own>("Heapyard"),
-                             tested<BfmCounting>("BfmSampled"), tested<SpansCounting>("ScallocSampled"),
-                             tested<ElfCounting>("ElfmallocSampled")),
-                         [](const auto& info) { return std::string(info.param.name); });
+};
+std::string name_of(const testing::TestParamInfo<TestedHeap>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Heaps, Composition, testing::ValuesIn(kHeaps), name_of);
+INSTANTIATE_TEST_SUITE_P(Heaps, CompositionAlone, testing::ValuesIn(kHeaps), name_of);
 
 }  // namespace
 }  // namespace heapyard::test

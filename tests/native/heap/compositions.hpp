@@ -63,4 +63,13 @@ class Composition : public testing::TestWithParam<TestedHeap> {
   }
 };
 
+// What needs one thread only.
+class CompositionAlone : public Composition {};
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 }  // namespace heapyard::test
