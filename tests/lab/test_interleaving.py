@@ -59,9 +59,9 @@ def test_blocks_that_lack_a_treatment_do_not_decide() -> None:
 
 
 def test_a_slice_is_as_long_as_caches_ask_for() -> None:
-    assert slice_length(0.98) == slice_length(1.01) == SHORTEST
-    assert slice_length(1.08) == pytest.approx(0.02)
-    assert slice_length(1.2) == slice_length(9.0) == LONGEST
+    assert slice_length(0.98) == slice_length(1.05) == SHORTEST
+    assert slice_length(1.4) == pytest.approx(0.02)
+    assert slice_length(9.0) == LONGEST
 
 
 def test_times_come_from_slices_and_the_rest_from_whole_trials() -> None:
