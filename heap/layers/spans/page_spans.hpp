@@ -65,7 +65,7 @@ class PageSpans {
     }
     const std::size_t most = 2 * Classes::bytes_of(c);
     const unsigned last = c + kBorrowsFrom < kClasses ? c + kBorrowsFrom : kClasses - 1;
-    for (unsigned other = c + 1; other <= last && Classes::bytes_of(other) <= most; ++other) {
+    for (unsigned other = c + 1; other <= last && Classes::bytes_of(other) <= most; ++other) {  // bound: kBorrowsFrom
       Spans& spans = spans_[other];
       const os::Locked locked(spans.lock);
       if (spans.lowest == nullptr) continue;
