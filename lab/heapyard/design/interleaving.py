@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WHOLE_EVERY = 6  # after the pilot: one block in so many runs whole trials
 
 SHORTEST, LONGEST = 0.005, 0.05  # seconds of a slice
-COLD_SHARE = 0.1  # of CPU time, that cold caches at the beginning of slices may add; 0.02 costs precision (docs/method.md)
+COLD_SHARE = 0.1  # of CPU time, that cold caches at the beginning of slices may add; docs/measured/slices.md has what that bends
 
 Timed = tuple[int, str, bool, float]  # of a trial: block, treatment, whether it ran in slices, wall time
 
