@@ -60,6 +60,7 @@ def measure(
 ) -> str:
     """Run the trials; `finished` or `interrupted`. What was measured is safe whatever is raised."""
     from ..execute.environment import snapshot
+    from ..execute.host_memory import readying
     from ..execute.trial import run_trial
 
     launch: Launch = run_trial
@@ -67,7 +68,7 @@ def measure(
     try:
         journal.set_status("running")
         journal.snapshot("resumed" if resumed else "start", snapshot())
-        status = carry_out(experiment, journal, launch, watcher=watcher, stop=stop)
+        status = carry_out(experiment, journal, launch, watcher=watcher, stop=stop, make_ready=readying())
         journal.snapshot("end", snapshot())
     except KeyboardInterrupt:
         status = "interrupted"

@@ -61,6 +61,7 @@ def command(no_noise: bool, seconds: str, json_: bool) -> None:
 def _measure(seconds: float, *, quiet: bool) -> tuple[Noise | None, str]:
     """(noise, "") or (None, why it was not measured)."""
     from ..catalog.allocators import find_allocators
+    from ..execute.host_memory import readying
     from ..execute.loop.signals import stop_on_signals
     from ..execute.trial import run_trial
     from ..store import MachineLock
@@ -73,7 +74,8 @@ def _measure(seconds: float, *, quiet: bool) -> tuple[Noise | None, str]:
         return None, error.message
     try:
         with stop_on_signals() as stop, _Progress(seconds, quiet) as progress:
-            return measure_noise(find_allocators(["glibc"])[0], seconds, run_trial, stop=stop, progress=progress), ""
+            glibc = find_allocators(["glibc"])[0]
+            return measure_noise(glibc, seconds, run_trial, stop=stop, progress=progress, make_ready=readying()), ""
     except HeapyardError as error:
         return None, error.message
     finally:

@@ -22,6 +22,7 @@ from ..model.program import Program
 
 LEAST_BLOCKS = 3  # fewer tell nothing of the noise
 CONFIDENCE = 0.95
+HELD = 64 << 20  # bytes, more than the workload holds
 
 # About 0.4 s of small and middling blocks, kept in changing numbers; its answer is checked like any other.
 _SCRIPT = """
@@ -68,10 +69,13 @@ def measure_noise(
     seed: int = 0,
     stop: threading.Event | None = None,
     progress: Callable[[float], None] = lambda share: None,
+    make_ready: Callable[[float], None] | None = None,
 ) -> Noise:
     """Run blocks of the workload against itself under `allocator` for about `seconds`, at least three.
 
-    `progress` is told the share done between trials. HeapyardError when a trial fails or `stop` is set.
+    `progress` is told the share done between trials, `make_ready` before each how much it may touch.
+
+    HeapyardError when a trial fails or `stop` is set.
     """
     baseline = Treatment(allocator.name, allocator)
     control = Treatment(allocator.name + CONTROL_SUFFIX, allocator, role="control")
@@ -82,6 +86,7 @@ def measure_noise(
         stop,
         progress,
         seconds,
+        make_ready or (lambda size: None),
     )
     run.trial(baseline.label, pad=0)  # fills the file cache; not counted
     rows: list[dict[str, dict[str, float]]] = []
@@ -121,7 +126,9 @@ class _Run:
         stop: threading.Event | None,
         progress: Callable[[float], None],
         seconds: float,
+        make_ready: Callable[[float], None],
     ):
+        self.make_ready = make_ready
         self.treatments, self.settings, self.launch = treatments, settings, launch
         self.stop, self.progress, self.seconds = stop or threading.Event(), progress, seconds
         self.begin = time.monotonic()
@@ -145,6 +152,7 @@ class _Run:
         if self.stop.is_set():
             raise KeyboardInterrupt
         begin = time.monotonic()
+        self.make_ready(HELD)
         with ScratchFolder() as folder:
             outcome = self.launch(
                 WORKLOAD, self.treatments[label], self.settings, pad=pad, folder=folder, stop=self.stop

@@ -81,6 +81,7 @@ def _forecasts(experiment: Experiment) -> list[Forecast]:
     """
     from .. import store
     from ..execute.experiment import carry_out
+    from ..execute.host_memory import readying
     from ..execute.loop.signals import stop_on_signals
     from ..execute.scratch import ScratchFolder
     from ..execute.trial import run_trial
@@ -101,7 +102,8 @@ def _forecasts(experiment: Experiment) -> list[Forecast]:
     try:
         with ScratchFolder() as folder, stop_on_signals() as stop:
             with store.create(small, folder) as journal, progress_for(small, quiet=False) as progress:
-                if carry_out(small, journal, run_trial, watcher=progress, stop=stop) == "interrupted":
+                ending = carry_out(small, journal, run_trial, watcher=progress, stop=stop, make_ready=readying())
+                if ending == "interrupted":
                     raise KeyboardInterrupt
             record = store.load_record(journal.folder)
     finally:

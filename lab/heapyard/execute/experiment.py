@@ -73,14 +73,16 @@ def carry_out(
     watcher: Watcher | None = None,
     stop: threading.Event | None = None,
     scratch: Path | None = None,
+    make_ready: Callable[[float], None] | None = None,
 ) -> Ending:
     """Run what the journal does not hold yet; "interrupted" when `stop` was set before the end.
 
     HeapyardError when nothing could be measured: the baseline failed everywhere, or the budget holds not one block.
     `scratch` is where trials get their folders (default: the temporary folder). One trial at a time, each in a fresh
-    folder.
+    folder. `make_ready` is told before each trial how many bytes it may touch (execute.host_memory).
     """
-    return _Loop(experiment, journal, launch, watcher or Watcher(), stop or threading.Event(), scratch).run()
+    loop = _Loop(experiment, journal, launch, watcher or Watcher(), stop or threading.Event(), scratch, make_ready)
+    return loop.run()
 
 
 class _Stopped(Exception):
@@ -96,10 +98,11 @@ class _Loop:
         watcher: Watcher,
         stop: threading.Event,
         scratch: Path | None,
+        make_ready: Callable[[float], None] | None,
     ):
         self.settings, self.journal, self.launch = experiment.settings, journal, launch
         self.watcher, self.stop = watcher, stop
-        self.scratch, self.counts = scratch, counts_for(self.settings)
+        self.scratch, self.make_ready, self.counts = scratch, make_ready, counts_for(self.settings)
         self.programs = {p.name: p for p in experiment.programs}
         self.treatments = {t.label: t for t in experiment.treatments}
         self.plan, self.tally = Plan(experiment, journal), Tally(experiment)
@@ -223,6 +226,7 @@ class _Loop:
         self.watcher.trial_begins(moment)
         trial = self.journal.start_trial(block, position)
         begin = time.monotonic()
+        self._make_ready(block.workload, 1)
         outcome = self._launch(block, position)
         return self._end_trial(moment, trial, outcome, lambda: time.monotonic() - begin)
 
@@ -234,6 +238,7 @@ class _Loop:
         self.watcher.trial_begins(moments[0])
         trials = [self.journal.start_trial(block, position) for position in positions]
         begin = time.monotonic()
+        self._make_ready(block.workload, len(positions))
         outcomes = run_in_slices(
             [partial(self._launch, block, position) for position in positions],
             seconds=self.settings.slice or self._slice_length(block.workload),
@@ -250,6 +255,16 @@ class _Loop:
             return self.launch(
                 program, treatment, settings, pad=block.pads[position], folder=folder, stop=self.stop, **shared
             )
+
+    def _make_ready(self, workload: str, trials: int) -> None:
+        """The memory that so many trials at once will touch: twice what they hold under the baseline."""
+        if self.make_ready is not None:
+            self.make_ready(2 * trials * self._memory_held(workload))
+
+    def _memory_held(self, workload: str) -> float:
+        """Bytes that a whole trial of the baseline held so far; 0 before the first."""
+        found = (t.get(self.settings.memory_metric, 0.0) for t in self.tally.whole_trials(workload))
+        return max(found, default=0.0)
 
     def _end_trial(self, moment: Moment, trial: int, outcome: TrialOutcome, taken: Callable[[], float]) -> TrialOutcome:
         block, position = moment.block, moment.position
@@ -291,7 +306,7 @@ class _Loop:
         if workload not in self.in_slices:
             machine = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
             whole = self.tally.whole_trials(workload)
-            memory = max((t.get(settings.memory_metric, 0.0) for t in whole), default=0.0)
+            memory = self._memory_held(workload)
             asked = settings.interleave == "slices"
             times = [(t[PRIMARY_TIME], t["cpu"]) for t in whole if PRIMARY_TIME in t and not asked]
             why = why_not(

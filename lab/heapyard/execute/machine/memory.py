@@ -13,13 +13,16 @@ from .finding import Finding, sudo, write_command
 THP = "sys/kernel/mm/transparent_hugepage/enabled"
 ADDR_NO_RANDOMIZE = 0x0040000  # of personality(2)
 
+BALLOONS = "sys/bus/virtio/drivers/virtio_balloon/virtio*/features"  # a digit for each feature, the lowest first
+REPORTING = 5  # VIRTIO_BALLOON_F_REPORTING
+
 MIB, GIB = 1 << 20, 1 << 30
 SCARCE, TOO_LITTLE = 1 * GIB, 256 * MIB  # of free memory: the largest of the shipped programs holds some 500 MiB
 DISK_SCARCE, DISK_TOO_LITTLE = 1 * GIB, 64 * MIB  # an experiment with its series takes some tens of MiB
 
 
 def memory_findings(files: Files, results: Path) -> list[Finding]:
-    return [huge_pages(files), swap(files), free_memory(files), overcommit(files), layout(files), disk(results)]
+    return [huge_pages(files), swap(files), free_memory(files), free_pages(files), overcommit(files), layout(files), disk(results)]
 
 
 def huge_pages(files: Files) -> Finding:
@@ -65,6 +68,23 @@ def free_memory(files: Files) -> Finding:
         "the kernel takes pages back while programs run, or ends them",
         "end what holds memory",
         "ps -eo rss,pid,args --sort=-rss | head",
+    )
+
+
+def takes_free_pages(files: Files) -> bool:
+    """Whether a virtual machine's balloon tells the host of free pages, which then takes them. A small read."""
+    return any((files.text(path) or "")[REPORTING : REPORTING + 1] == "1" for path in files.glob(BALLOONS))
+
+
+def free_pages(files: Files) -> Finding:
+    if not takes_free_pages(files):
+        return Finding("free pages", "ok", "stay with this machine")
+    return Finding(
+        "free pages",
+        "warn",
+        "go back to the host",
+        "the first touch of a page may wait for the host, whichever allocator touches it",
+        "switch the balloon's free page reporting off on the host; experiments touch memory before each trial",
     )
 
 
