@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from test_experiment_loop import run
 from test_experiment_slices import Machine, what
-from yard import FakeLaunch
 
 from heapyard.execute import host_memory
+from heapyard.execute.experiment import ROOM
 from heapyard.execute.machine.files import Files
 from heapyard.execute.machine.memory import free_pages, takes_free_pages
 
@@ -91,6 +91,7 @@ def test_a_limit_on_memory_stops_nothing() -> None:
 
     script = """
 from heapyard.execute import host_memory
+from heapyard.execute.experiment import ROOM
 host_memory.make_ready(4 << 30)
 host_memory._PROBED = 1 << 30, 4
 host_memory.takes_free_pages = lambda files: False
@@ -100,21 +101,22 @@ print(host_memory.readying())
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
 
 
-def test_before_each_trial_twice_what_the_baseline_holds_is_made_ready(tmp_path: Path) -> None:
+def test_before_each_trial_what_such_trials_held_is_made_ready(tmp_path: Path) -> None:
     asked: list[float] = []
-    launch = FakeLaunch()
-    record = run(tmp_path, what(blocks=3, interleave="trials"), launch, make_ready=asked.append)
-    assert len(asked) == len(launch.calls)
-    most = max(t.metrics["peak_rss"] for t in record.trials)
+    stand_in = Machine()
+    run(tmp_path, what(blocks=4, interleave="trials"), stand_in, make_ready=asked.append)
+    assert len(asked) == len(stand_in.calls)
     assert asked[:2] == [0, 0], "nothing is known before the warm-ups"
-    assert all(0.5 * most <= size <= 2 * most for size in asked[2:])
+    for (_, label, _), size in list(zip(stand_in.calls, asked, strict=True))[-8:]:
+        assert size == pytest.approx(ROOM * (0.7e7 if label == "slim" else 1e7), rel=0.01), label
 
 
 def test_before_a_block_in_slices_that_of_all_its_trials(tmp_path: Path) -> None:
     asked: list[float] = []
     stand_in = Machine()
     record = run(tmp_path, what(interleave="slices", blocks=5), stand_in, make_ready=asked.append)
+    labels = [t.label for t in record.experiment.treatments]
     sliced = {t.block for t in record.trials if "slices" in t.metrics}
-    together = len(record.experiment.treatments)
-    assert sliced and sum(size > 1.5e7 * together for size in asked) == len(sliced)
-    assert sum(size < 1.5e7 * together for size in asked) == sum(not call[2] for call in stand_in.calls)
+    together = ROOM * sum(0.7e7 if label == "slim" else 1e7 for label in labels)
+    assert sliced and [size for size in asked if size > 2e7] == pytest.approx([together] * len(sliced), rel=0.01)
+    assert len(asked) - len(sliced) == sum(not call[2] for call in stand_in.calls)

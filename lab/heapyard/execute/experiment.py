@@ -46,6 +46,7 @@ from .slices import run_in_slices, why_not
 
 Ending = Literal["finished", "interrupted"]
 
+ROOM = 1.1  # for what one trial holds beyond another of the same treatment
 LEAST_PATIENCE = 10.0  # seconds that any trial is given, however quick the warm-up was
 
 
@@ -226,7 +227,7 @@ class _Loop:
         self.watcher.trial_begins(moment)
         trial = self.journal.start_trial(block, position)
         begin = time.monotonic()
-        self._make_ready(block.workload, 1)
+        self._make_ready(block, [position])
         outcome = self._launch(block, position)
         return self._end_trial(moment, trial, outcome, lambda: time.monotonic() - begin)
 
@@ -238,7 +239,7 @@ class _Loop:
         self.watcher.trial_begins(moments[0])
         trials = [self.journal.start_trial(block, position) for position in positions]
         begin = time.monotonic()
-        self._make_ready(block.workload, len(positions))
+        self._make_ready(block, positions)
         outcomes = run_in_slices(
             [partial(self._launch, block, position) for position in positions],
             seconds=self.settings.slice or self._slice_length(block.workload),
@@ -256,15 +257,11 @@ class _Loop:
                 program, treatment, settings, pad=block.pads[position], folder=folder, stop=self.stop, **shared
             )
 
-    def _make_ready(self, workload: str, trials: int) -> None:
-        """The memory that so many trials at once will touch: twice what they hold under the baseline."""
+    def _make_ready(self, block: Block, positions: Sequence[int]) -> None:
+        """The memory that these trials will touch, as far as earlier ones tell. More would go back to the host unused."""
         if self.make_ready is not None:
-            self.make_ready(2 * trials * self._memory_held(workload))
-
-    def _memory_held(self, workload: str) -> float:
-        """Bytes that a whole trial of the baseline held so far; 0 before the first."""
-        found = (t.get(self.settings.memory_metric, 0.0) for t in self.tally.whole_trials(workload))
-        return max(found, default=0.0)
+            held = (self.tally.most_held(block.workload, block.order[position]) for position in positions)
+            self.make_ready(ROOM * sum(held))
 
     def _end_trial(self, moment: Moment, trial: int, outcome: TrialOutcome, taken: Callable[[], float]) -> TrialOutcome:
         block, position = moment.block, moment.position
@@ -306,7 +303,7 @@ class _Loop:
         if workload not in self.in_slices:
             machine = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
             whole = self.tally.whole_trials(workload)
-            memory = self._memory_held(workload)
+            memory = self.tally.most_held(workload, settings.baseline)
             asked = settings.interleave == "slices"
             times = [(t[PRIMARY_TIME], t["cpu"]) for t in whole if PRIMARY_TIME in t and not asked]
             why = why_not(

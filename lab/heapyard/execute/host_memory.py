@@ -21,7 +21,7 @@ from .machine.memory import takes_free_pages
 MIB = 1 << 20
 _PROBED = 64 * MIB, 4  # bytes of a piece, pieces that are held together
 SLOW = 4.0  # times the usual cost: a host that gives a page takes over ten
-_SPARE = 32 * MIB
+_SPARE = 16 * MIB
 _MOST = 1 / 4  # of the free memory
 
 

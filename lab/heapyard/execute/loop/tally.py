@@ -137,6 +137,14 @@ class Tally:
             if s.workload == workload and s.treatment in self._reference and s.status == "ok" and SLICES not in s.responses
         ]
 
+    def most_held(self, workload: str, label: str) -> float:
+        """Bytes that whole trials held at most; those of the baseline (its control included) where the treatment has had none;
+        0 before the first."""
+        metric, whole = self._experiment.settings.memory_metric, [s for s in self._seen if s.workload == workload]
+        whole = [s for s in whole if s.status == "ok" and SLICES not in s.responses]
+        of = [s for s in whole if s.treatment == label] or [s for s in whole if s.treatment in self._reference]
+        return max((s.responses.get(metric, 0.0) for s in of), default=0.0)
+
     def slices_lead(self, workload: str) -> bool:
         """Are the workload's times taken in slices? See design.interleaving."""
         pilot = (s for s in self._seen if (s.workload, s.stage, s.status) == (workload, self._telling, "ok"))
