@@ -174,7 +174,7 @@ class MagazineCache : public NothingHeld {
       const std::size_t bytes = bytes_of(*thread, c);
       thread->top[c] = thread->limit[c] = floor;
       give_back(*thread, floor, end);
-      if (floor != first_magazine(*thread, c)) Pages::unmap(floor, bytes);
+      if (mapped(*thread, floor)) Pages::unmap(floor, bytes);
       Slab* slab = std::exchange(thread->slab[c], nullptr);
       if (slab == nullptr) continue;
       if (reader.bits != 0) heap_.free(slab, reader.word - 1, reader.bits, thread->number);
@@ -210,16 +210,23 @@ class MagazineCache : public NothingHeld {
   }
 
  private:
-  static constexpr std::size_t kFirst = 32, kGrowth = 8;  // objects; times
+  static constexpr std::size_t kFirst = 32, kGrowth = 8, kSecond = kFirst * kGrowth;  // objects; times; objects
 
   static constexpr std::size_t first_capacity(unsigned c) {
     const std::size_t most = Capacity::of(Classes::kShapes[c]);
     return most < kFirst ? most : kFirst;
   }
-  // Behind a thread lie its first magazines, by class.
-  static constexpr std::size_t kMagazines = Classes::kClasses * kFirst * sizeof(void*);
+  // Behind a thread lie its first magazines, by class, and its second: threads that come and go map nothing but these.
+  static constexpr std::size_t kMagazines = Classes::kClasses * (kFirst + kSecond) * sizeof(void*);
   static void** first_magazine(Thread& thread, unsigned c) {
     return reinterpret_cast<void**>(&thread + 1) + c * kFirst;
+  }
+  static void** second_magazine(Thread& thread, unsigned c) {
+    return first_magazine(thread, Classes::kClasses) + c * kSecond;
+  }
+  // Whether the magazine is a mapping of its own.
+  static bool mapped(Thread& thread, void** magazine) {
+    return static_cast<std::size_t>(magazine - first_magazine(thread, 0)) >= kMagazines / sizeof(void*);
   }
 
   static std::size_t bytes_of(const Thread& thread, unsigned c) {
@@ -231,14 +238,15 @@ class MagazineCache : public NothingHeld {
     const std::size_t most = Capacity::of(Classes::kShapes[c]) * sizeof(void*), bytes = bytes_of(thread, c);
     if (bytes >= most) return false;
     const std::size_t more = bytes * kGrowth < most ? bytes * kGrowth : most;
-    auto** const magazine = static_cast<void**>(Pages::map(more));
-    if (magazine == nullptr) return false;
     void** const old = thread.floor[c];
+    auto** const magazine =
+        more <= kSecond * sizeof(void*) ? second_magazine(thread, c) : static_cast<void**>(Pages::map(more));
+    if (magazine == nullptr) return false;
     std::memcpy(magazine, old, bytes);
     thread.floor[c] = magazine;
     thread.top[c] = magazine + bytes / sizeof(void*);
     thread.limit[c] = magazine + more / sizeof(void*);
-    if (old != first_magazine(thread, c)) Pages::unmap(old, bytes);
+    if (mapped(thread, old)) Pages::unmap(old, bytes);
     return true;
   }
 
