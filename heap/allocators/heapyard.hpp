@@ -34,8 +34,8 @@ struct HeapyardParts {
   using Window = WindowT;
   using Map = PageMap<Window>;
   using Runs = PageRuns<Map>;
-  using Pool = PageSpans<Runs>;
   using Outside = OutsideSpans<Pages, HeapyardParts>;
+  using Pool = PageSpans<Runs, Outside>;
   using Front = Magazines<Pool, Outside, HeapyardParts>;
   using Large = ObservedRanges<LoneRanges<Outside>>;
   static inline constinit Window spans;

@@ -52,11 +52,14 @@ concept RunSource = RunMap<typename T::Map> && requires(T runs, const T& constan
   { runs.map() } -> std::same_as<typename T::Map&>;
 };
 
-// Blocks of size classes, several under one acquisition. allocate gives how many it got: 0 when memory is out.
+// Blocks of size classes, several under one acquisition. allocate gives how many it got: 0 when memory is out. It may
+// change the part of a class that the calling thread takes blocks from.
 template <class T>
 concept BlockSource = SizeClasses<typename T::Classes> && RunSource<typename T::Runs> &&
-                      requires(T source, void** blocks, unsigned n, unsigned size_class) {
-                        { source.allocate(size_class, blocks, n) } -> std::same_as<unsigned>;
+                      requires(T source, void** blocks, unsigned n, unsigned size_class, unsigned& part) {
+                        { T::kParts } -> std::convertible_to<unsigned>;  // of each class,
+                        { source.there() } -> std::same_as<unsigned>;    // and those in use
+                        { source.allocate(size_class, blocks, n, part) } -> std::same_as<unsigned>;
                         { source.free(size_class, blocks, n) } -> std::same_as<void>;
                         { source.borrow(size_class) } -> std::same_as<void*>;
                         { source.runs() } -> std::same_as<typename T::Runs&>;

@@ -85,11 +85,15 @@ class Lock {
   std::atomic<std::uint32_t> state_{kFree};
 };
 
+struct LockedAlready {};
+inline constexpr LockedAlready kLockedAlready;
+
 // Holds a lock while it is in scope.
 template <class LockT = Lock>
 class Locked {
  public:
   explicit Locked(LockT& lock) : lock_(lock) { lock_.lock(); }
+  Locked(LockT& lock, LockedAlready) : lock_(lock) {}
   ~Locked() { lock_.unlock(); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;

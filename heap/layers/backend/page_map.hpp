@@ -44,6 +44,7 @@ struct PageRun : TreeNode {
   bool zero;                          // when it was taken
   std::uint8_t first_word;            // of a span: no block is free before this word
   std::uint16_t blocks, free_blocks;  // of a span
+  std::uint8_t part;                  // of its class: whose span it is
   union {
     std::uint64_t free[policy::PageClasses::kMostBlocks / 64];  // of a span, a bit each
     struct {

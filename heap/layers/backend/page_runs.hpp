@@ -108,9 +108,7 @@ class PageRuns {
       pay();
       return;
     }
-    const std::uint32_t turn = turns_.load(std::memory_order_relaxed) + 1;
-    turns_.store(turn, std::memory_order_relaxed);  // others' steps may get lost
-    if (turn % kTurns != 0) [[likely]]
+    if (++turns_ % kTurns != 0) [[likely]]
       return;
     const os::Locked locked(lock_);
     budget_.look();
@@ -300,8 +298,9 @@ class PageRuns {
   PageFrontier<Map> frontier_{map_};
   PageBudget budget_;
   std::uint32_t fresh_ = 0;  // pages of those just taken that were not dirty
-  std::atomic<std::uint32_t> turns_{0};
   os::Lock lock_;
+  // Of this thread: what all count together goes from processor to processor at every turn.
+  static inline constinit thread_local std::uint32_t turns_ = 0;
 };
 
 }  // namespace heapyard

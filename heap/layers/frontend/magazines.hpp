@@ -46,6 +46,7 @@ class Magazines : public NothingHeld {
     void** limit[kClasses];
     bool open;
     unsigned hand;              // the class that shrinks next
+    unsigned part;              // of each class, that its blocks come from
     std::size_t budgeted;       // bytes that all arrays together may hold
     std::atomic<Thread*> link;  // with `before`: of all front ends
     Thread* before;
@@ -86,14 +87,15 @@ class Magazines : public NothingHeld {
   // What allocate() had not at hand. `visit` is not `again`. Null when memory is out.
   void* refill(const Visit& visit, unsigned c) {
     void* one;
-    if (visit.thread == nullptr) return spans_.allocate(c, &one, 1) == 1 ? one : nullptr;
+    unsigned first = 0;
+    if (visit.thread == nullptr) return spans_.allocate(c, &one, 1, first) == 1 ? one : nullptr;
     Thread& thread = *visit.thread;
     grow(thread, c);
     void** const floor = thread.floor[c];
     const std::size_t room = capacity(thread, c);
-    if (room == 0) return spans_.allocate(c, &one, 1) == 1 ? one : nullptr;
-    unsigned n = room < Depot::kMost ? 0 : depot_.get(c, floor);
-    if (n == 0) n = spans_.allocate(c, floor, static_cast<unsigned>((room + 1) / 2));
+    if (room == 0) return spans_.allocate(c, &one, 1, thread.part) == 1 ? one : nullptr;
+    unsigned n = room < Depot::kMost ? 0 : depot_.get(c, floor, thread.part);
+    if (n == 0) n = spans_.allocate(c, floor, static_cast<unsigned>((room + 1) / 2), thread.part);
     if (n == 0) return nullptr;
     thread.top[c] = floor + n - 1;
     return floor[n - 1];
@@ -127,6 +129,7 @@ class Magazines : public NothingHeld {
     for (unsigned c = 0; c < kClasses; ++c)
       thread->top[c] = thread->floor[c] = thread->limit[c] = first_array(*thread, c);
     thread->hand = 1;
+    thread->part = 0;
     thread->budgeted = 0;
     threads_.fetch_add(1, std::memory_order_relaxed);
     thread->open = true;
@@ -182,7 +185,7 @@ class Magazines : public NothingHeld {
   }
 
  private:
-  using Depot = heapyard::Depot<Classes, Pages>;
+  using Depot = heapyard::Depot<Classes, Pages, Spans::kParts>;
   static_assert(Depot::kMost * 2 == kMost);
   static constexpr unsigned kLooks = 8;
   static constexpr std::size_t kLeast = 2;  // blocks that an array keeps when others need the budget
@@ -253,9 +256,12 @@ class Magazines : public NothingHeld {
   void empty(Thread& thread, unsigned c, unsigned n) {
     void** const floor = thread.floor[c];
     const bool shared = threads_.load(std::memory_order_relaxed) > 1;
-    if (!shared || !depot_.put(c, floor, n, spans_.runs().used_bytes() / kShare)) {
+    if (!shared || !depot_.put(c, floor, n, spans_.runs().used_bytes() / kShare / spans_.there(), thread.part)) {
       spans_.free(c, floor, n);
-      if (depot_.bytes() != 0) drain(thread.hand = thread.hand + 1 < kClasses ? thread.hand + 1 : 1);
+      if (depot_.bytes_of_part(thread.part) != 0) {
+        thread.hand = thread.hand + 1 < kClasses ? thread.hand + 1 : 1;
+        drain(thread.hand, thread.part);
+      }
     }
     const auto left = static_cast<std::size_t>(thread.top[c] - floor) - n;
     std::memmove(floor, floor + n, left * sizeof(void*));
@@ -263,9 +269,9 @@ class Magazines : public NothingHeld {
   }
 
   // A batch of the depot, which has too much or is of no use now, goes back to its spans.
-  void drain(unsigned c) {
+  void drain(unsigned c, unsigned part) {
     void* blocks[Depot::kMost];
-    if (const unsigned n = depot_.get(c, blocks)) spans_.free(c, blocks, n);
+    if (const unsigned n = depot_.get(c, blocks, part)) spans_.free(c, blocks, n);
   }
 
   // What another thread writes.

@@ -48,11 +48,13 @@ bool PageRuns<Map>::consistent() {
          pages == frontier_.there();
 }
 
-template <class Runs>
-bool PageSpans<Runs>::consistent() {
+template <RunSource Runs, PageSource Pages, unsigned Parts>
+bool PageSpans<Runs, Pages, Parts>::consistent() {
   bool right = true;
-  for (unsigned c = 1; c < kClasses; ++c) {
-    Spans& spans = spans_[c];
+  for (unsigned i = 0; i < there() * kClasses; ++i) {
+    const unsigned c = i % kClasses, part = i / kClasses;
+    if (c == 0) continue;
+    Spans& spans = at(c, part);
     const os::Locked locked(spans.lock);
     right &= spans.lowest == spans.first();
     if (spans.tree.empty()) continue;
@@ -63,7 +65,8 @@ bool PageSpans<Runs>::consistent() {
         free += static_cast<unsigned>(std::popcount(span->free[word]));
         right &= word >= span->first_word || span->free[word] == 0;
       }
-      right &= span->kind == PageRun::kSpan && span->size_class == c && free == span->free_blocks && free != 0;
+      right &= span->kind == PageRun::kSpan && span->size_class == c && span->part == part;
+      right &= free == span->free_blocks && free != 0;
       right &= free < span->blocks || span->blocks == Classes::blocks_of(c, span->pages);
     }
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <random>
@@ -266,11 +267,12 @@ TEST(PageRuns, AWindowThatIsFullGivesNoMore) {
   EXPECT_NE(below.runs.allocate(5000, 1, PageRun::kLarge), nullptr);
 }
 
-using Spans = PageSpans<Runs>;
+using Spans = PageSpans<Runs, ScarcePages>;
 
 TEST(PageSpans, RandomBlocksAreApartAndKeepWhatTheyHold) {
   Below below;
   Spans spans{below.runs};
+  unsigned part = 0;
   std::mt19937 random(9);
   std::map<char*, std::pair<unsigned, unsigned char>> held;  // by address
   for (int step = 0; step < 30'000; ++step) {
@@ -278,7 +280,7 @@ TEST(PageSpans, RandomBlocksAreApartAndKeepWhatTheyHold) {
     const unsigned c = 1 + random() % (random() % 10 == 0 ? PageClasses::kClasses - 1 : 30);
     if (more || held.empty()) {
       void* blocks[20];
-      const unsigned n = 1 + random() % 20, got = spans.allocate(c, blocks, n);
+      const unsigned n = 1 + random() % 20, got = spans.allocate(c, blocks, n, part);
       ASSERT_GT(got, 0u);
       ASSERT_LE(got, n);
       for (unsigned i = 0; i < got; ++i) {
@@ -331,20 +333,22 @@ TEST(PageSpans, RandomBlocksAreApartAndKeepWhatTheyHold) {
 TEST(PageSpans, BlocksComeFromTheLowestAddress) {
   Below below;
   Spans spans{below.runs};
+  unsigned part = 0;
   std::vector<void*> blocks(1000);
-  for (void*& block : blocks) ASSERT_EQ(spans.allocate(4, &block, 1), 1u);
+  for (void*& block : blocks) ASSERT_EQ(spans.allocate(4, &block, 1, part), 1u);
   for (const std::size_t freed : {900ul, 500ul, 100ul, 700ul}) spans.free(4, &blocks[freed], 1);
   std::vector<void*> again(4);
-  for (void*& block : again) ASSERT_EQ(spans.allocate(4, &block, 1), 1u);
+  for (void*& block : again) ASSERT_EQ(spans.allocate(4, &block, 1, part), 1u);
   EXPECT_TRUE(std::is_sorted(again.begin(), again.end()));
 }
 
 TEST(PageSpans, TheFirstFewBlocksOfAClassMayBeOfALargerOne) {
   Below below;
   Spans spans{below.runs};
+  unsigned part = 0;
   EXPECT_EQ(spans.borrow(3), nullptr);  // there is no span
   void* blocks[2];
-  ASSERT_EQ(spans.allocate(5, blocks, 1), 1u);
+  ASSERT_EQ(spans.allocate(5, blocks, 1, part), 1u);
   EXPECT_EQ(spans.borrow(2), nullptr);  // of more than twice the size
   EXPECT_EQ(spans.borrow(5), nullptr);
   EXPECT_EQ(spans.borrow(PageClasses::kClasses - 1), nullptr);
@@ -364,16 +368,19 @@ TEST(PageSpans, TheFirstFewBlocksOfAClassMayBeOfALargerOne) {
 TEST(PageSpans, ABlockThatIsFreedTwiceCountsOnce) {
   Below below;
   Spans spans{below.runs};
+  unsigned part = 0;
   void* blocks[2];
-  ASSERT_EQ(spans.allocate(3, blocks, 2), 2u);
+  ASSERT_EQ(spans.allocate(3, blocks, 2, part), 2u);
   spans.free(3, blocks, 1);
   spans.free(3, blocks, 1);
   EXPECT_EQ(spans.used_bytes(), PageClasses::bytes_of(3));
   EXPECT_TRUE(spans.consistent());
 }
 
+// And those that meet part: what they free belongs to several parts then.
 TEST(PageSpans, ThreadsLoseNoBlock) {
   Below below;
+  ScarcePages::left = SIZE_MAX;
   Spans spans{below.runs};
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -381,11 +388,14 @@ TEST(PageSpans, ThreadsLoseNoBlock) {
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
       std::vector<void*> held[5];
-      for (int step = 0; step < 8000; ++step) {
+      unsigned part = 0;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      for (int step = 0; step < 8000 || spans.there() == 1; ++step) {
+        if (std::chrono::steady_clock::now() > end) break;
         const unsigned c = 1 + random() % 4;
         void* blocks[16];
         if (random() % 2 == 0) {
-          const unsigned n = spans.allocate(c, blocks, 1 + random() % 16);
+          const unsigned n = spans.allocate(c, blocks, 1 + random() % 16, part);
           for (unsigned i = 0; i < n; ++i) {
             *static_cast<unsigned*>(blocks[i]) = t;
             held[c].push_back(blocks[i]);
@@ -406,9 +416,29 @@ TEST(PageSpans, ThreadsLoseNoBlock) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(spans.there(), Spans::kParts);
   EXPECT_EQ(spans.used_bytes(), 0u);
   EXPECT_EQ(below.runs.used_bytes(), 0u);
   EXPECT_TRUE(spans.consistent() && below.runs.consistent());
+}
+
+TEST(PageSpans, WithoutMemoryForMorePartsThereIsOne) {
+  Below below;
+  ScarcePages::left = 0;
+  Spans spans{below.runs};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      unsigned part = 0;
+      void* blocks[8];
+      for (int step = 0; step < 4000; ++step) spans.free(2, blocks, spans.allocate(2, blocks, 8, part));
+      EXPECT_EQ(part, 0u);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ScarcePages::left = SIZE_MAX;
+  EXPECT_EQ(spans.there(), 1u);
+  EXPECT_EQ(spans.used_bytes(), 0u);
 }
 
 TEST(Depot, BatchesComeOutAsTheyWentInAndNeverBeyondTheBudget) {
@@ -427,6 +457,21 @@ TEST(Depot, BatchesComeOutAsTheyWentInAndNeverBeyondTheBudget) {
   EXPECT_EQ(depot.get(3, out), 0u);
   EXPECT_EQ(depot.get(2, out), 30u);
   EXPECT_TRUE(std::equal(in, in + 30, out));
+  EXPECT_EQ(depot.bytes(), 0u);
+}
+
+TEST(Depot, AThreadLooksOnTheShelfOfItsPartFirst) {
+  Depot<PageClasses, ScarcePages, 3> depot;
+  ScarcePages::left = SIZE_MAX;
+  void *first = &depot, *second = &first, *out = nullptr;
+  EXPECT_TRUE(depot.put(2, &first, 1, 100, 0));
+  EXPECT_TRUE(depot.put(2, &second, 1, 100, 2));
+  EXPECT_EQ(depot.bytes(), 2 * PageClasses::bytes_of(2));
+  EXPECT_EQ(depot.get(2, &out, 2), 1u);
+  EXPECT_EQ(out, second);
+  EXPECT_EQ(depot.get(2, &out, 2), 1u);  // from another
+  EXPECT_EQ(out, first);
+  EXPECT_EQ(depot.get(2, &out, 1), 0u);
   EXPECT_EQ(depot.bytes(), 0u);
 }
 
