@@ -58,10 +58,21 @@ def test_the_slowest_first_touch_is_told_beside_the_usual(first: list[float], co
     assert next(shown, None) is None
 
 
+def roomy(tmp_path: Path, mebibytes: int = 8192) -> Files:
+    (tmp_path / "proc").mkdir(exist_ok=True)
+    (tmp_path / "proc/meminfo").write_text(f"MemAvailable: {mebibytes << 10} kB")
+    return Files(tmp_path)
+
+
 def test_where_no_balloon_tells_the_cost_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for cost, ready in ((host_memory.SLOW * 2, host_memory.make_ready), (1.0, None)):
         monkeypatch.setattr(host_memory, "first_touch", lambda cost=cost: cost)
-        assert host_memory.readying(Files(tmp_path)) is ready
+        assert host_memory.readying(roomy(tmp_path)) is ready
+
+
+def test_where_memory_is_scarce_nothing_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_memory, "first_touch", lambda: pytest.fail("tried"))
+    assert host_memory.readying(roomy(tmp_path, mebibytes=1000)) is None
 
 
 def test_where_a_balloon_tells_nothing_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +110,38 @@ print(host_memory.readying())
 """
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, preexec_fn=limited)
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "contents, free",
+    [
+        ({}, 8 << 30),
+        ({"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": "max"}, 8 << 30),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b",
+                "sys/fs/cgroup/a/b/memory.max": "max",
+                "sys/fs/cgroup/a/b/memory.current": "1",
+                "sys/fs/cgroup/a/memory.max": "1000",
+                "sys/fs/cgroup/a/memory.current": "400",
+            },
+            600,
+        ),
+        (
+            {
+                "proc/self/cgroup": "9:memory:/c\n0::/",
+                "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "1000",
+                "sys/fs/cgroup/memory/c/memory.usage_in_bytes": "1200",
+            },
+            0,
+        ),
+    ],
+)
+def test_a_group_of_this_process_limits_what_is_touched(tmp_path: Path, contents: dict[str, str], free: int) -> None:
+    for path, content in ({"proc/meminfo": "MemAvailable: 8388608 kB"} | contents).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    assert host_memory.free_bytes(Files(tmp_path)) == free
 
 
 def test_before_each_trial_what_such_trials_held_is_made_ready(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from .control_groups import memory_left
 from .machine.files import Files
 from .machine.memory import takes_free_pages
 
@@ -45,20 +46,30 @@ def first_touch(clock: Callable[[], float] = time.perf_counter) -> float:
 
 def readying(files: Files | None = None) -> Callable[[float], None] | None:
     """make_ready() where trials need it on this machine, else None. Tries it out where no balloon tells."""
+    files = files or Files(Path("/"))
+    if takes_free_pages(files):
+        return make_ready
+    size, pieces = _PROBED
+    if size * pieces > _MOST * free_bytes(files):
+        return None
     try:
-        needed = takes_free_pages(files or Files(Path("/"))) or first_touch() > SLOW
+        return make_ready if first_touch() > SLOW else None
     except OSError:
         return None  # a limit on memory
-    return make_ready if needed else None
 
 
 def make_ready(size: float) -> None:
     """Touch about `size` bytes, and some to spare, and free them. O(size): 0.1 s for 1 GiB that is there already."""
-    free = Files(Path("/")).table("proc/meminfo").get("MemAvailable", 0) * 1024
     try:
-        _touched(int(min(size + _SPARE, free * _MOST))).close()
+        _touched(int(min(size + _SPARE, _MOST * free_bytes(Files(Path("/")))))).close()
     except (OSError, ValueError):
         pass  # a limit on memory: the trial does without
+
+
+def free_bytes(files: Files) -> int:
+    """What this process may take of memory before something else has to give way."""
+    free, left = 1024 * files.table("proc/meminfo").get("MemAvailable", 0), memory_left(files)
+    return free if left is None else min(free, left)
 
 
 def _touched(size: int) -> mmap.mmap:
