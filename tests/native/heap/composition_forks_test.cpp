@@ -38,6 +38,7 @@ TEST_P(Composition, AChildOfAForkAllocatesAtOnceWhileOtherThreadsWork) {
   for (int i = 0; i < kForks; ++i) {
     const pid_t child = fork();
     if (child == 0) {
+      alarm(60);  // a child that waits for ever fails, and keeps nobody waiting
       std::array<void*, 100> blocks;
       for (std::size_t b = 0; b < blocks.size(); ++b) {
         blocks[b] = heap.allocate(b * 30);
