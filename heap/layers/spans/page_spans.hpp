@@ -171,7 +171,8 @@ class PageSpans {
 
   PageRun* run_of(const void* block) { return runs_.map().run_of(runs_.map().page_of(block)); }
 
-  // Frees blocks from the i-th on while they are of this part. How many of the n are done then, i + 1 at least.
+  // Frees blocks from the i-th on while they are of this part. How many of the n are done then: more than i, unless the
+  // i-th was freed twice, and its span became another part's just now.
   unsigned free_in(unsigned part, unsigned c, void* const* blocks, unsigned i, unsigned n) {
     if (part >= there()) return i + 1;  // freed twice, and its record is another's
     Spans& spans = at(c, part);
