@@ -48,6 +48,12 @@ def kernel(tmp_path):
     return make
 
 
+# 144 MiB in each of four orders below 64 KiB; larger pieces do not count.
+SCATTERED = """Node 0, zone      DMA      0      0      0      0      0      0      0      0      1      1      3
+Node 0, zone   Normal  36864  18432   9216   0     5    0    0    0    0    0   2478
+Node 1, zone   Normal      0      0      0   4608  5    0    0    0    0    0   2478"""
+
+
 @pytest.mark.parametrize(
     "check, contents, severity, words",
     [
@@ -130,6 +136,9 @@ def kernel(tmp_path):
         (machine_memory.swap, {"proc/meminfo": "SwapTotal: 2048 kB\nSwapFree: 2048 kB"}, "ok", "unused"),
         (machine_memory.swap, {"proc/meminfo": "SwapTotal: 0 kB\nSwapFree: 0 kB"}, "ok", "none"),
         (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 8388608 kB"}, "ok", "8 GiB"),
+        (machine_memory.scattered_memory, {"proc/buddyinfo": "Node 0, zone Normal 9 9 9 9 9 9 9 9 9 9 2478"}, "ok", "together"),
+        (machine_memory.scattered_memory, {"proc/buddyinfo": SCATTERED}, "warn", "576 MiB"),
+        (machine_memory.scattered_memory, {}, "ok", "together"),
         (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 524288 kB"}, "warn", "512 MiB"),
         (machine_memory.free_memory, {"proc/meminfo": "MemAvailable: 65536 kB"}, "bad", "64 MiB"),
         (machine_memory.overcommit, {"proc/sys/vm/overcommit_memory": "0"}, "ok", "heuristic"),

@@ -61,12 +61,14 @@ def measure(
     """Run the trials; `finished` or `interrupted`. What was measured is safe whatever is raised."""
     from ..execute.environment import snapshot
     from ..execute.host_memory import readying
+    from ..execute.scattered_memory import move_together
     from ..execute.trial import run_trial
 
     launch: Launch = run_trial
     status = "failed"
     try:
         journal.set_status("running")
+        move_together()
         journal.snapshot("resumed" if resumed else "start", snapshot())
         status = carry_out(experiment, journal, launch, watcher=watcher, stop=stop, make_ready=readying())
         journal.snapshot("end", snapshot())

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..model.huge_pages import FACT
 from .guards import read_guards
 from .machine.files import Files
-from .machine.memory import THP, takes_free_pages
+from .machine.memory import THP, scattered_bytes, takes_free_pages
 
 # Variables by which allocators take orders; whatever of them is set reaches programs that inherit the environment.
 TUNABLES = (
@@ -77,6 +77,7 @@ def snapshot(root: Path = Path("/")) -> dict[str, object]:
     found["cpus_allowed"] = sorted(os.sched_getaffinity(0))
     found["memory_kib"] = {name: value for name, value in files.table("proc/meminfo").items() if name in _MEMORY}
     found["host_takes_free_pages"] = takes_free_pages(files)
+    found["scattered_bytes"] = scattered_bytes(files)
     found["limits"] = {name: resource.getrlimit(number)[0] for name, number in _LIMITS.items()}
     found["tunables"] = {n: v for n, v in sorted(os.environ.items()) if n.startswith(TUNABLES)}
     found["environment_bytes"] = sum(len(n) + len(v) + 2 for n, v in os.environ.items())

@@ -21,6 +21,7 @@
 namespace heapyard::test {
 
 TEST_P(Composition, AChildOfAForkAllocatesAtOnceWhileOtherThreadsWork) {
+  heap.begin();  // else the first fork may be under way when a thread's first visit registers the heap's handlers
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {

@@ -16,13 +16,18 @@ ADDR_NO_RANDOMIZE = 0x0040000  # of personality(2)
 BALLOONS = "sys/bus/virtio/drivers/virtio_balloon/virtio*/features"  # a digit for each feature, the lowest first
 REPORTING = 5  # VIRTIO_BALLOON_F_REPORTING
 
+COMPACT = "proc/sys/vm/compact_memory"
+SMALL_PIECE = 64 << 10  # bytes: the translations of a page's neighbours fill a cache line at half of it
+
 MIB, GIB = 1 << 20, 1 << 30
+SCATTERED = 512 * MIB  # free in small pieces: the kernel gives these first, and a large program takes that much
 SCARCE, TOO_LITTLE = 1 * GIB, 256 * MIB  # of free memory: the largest of the shipped programs holds some 500 MiB
 DISK_SCARCE, DISK_TOO_LITTLE = 1 * GIB, 64 * MIB  # an experiment with its series takes some tens of MiB
 
 
 def memory_findings(files: Files, results: Path) -> list[Finding]:
-    return [huge_pages(files), swap(files), free_memory(files), free_pages(files), overcommit(files), layout(files), disk(results)]
+    free_pieces = free_pages(files), scattered_memory(files)
+    return [huge_pages(files), swap(files), free_memory(files), *free_pieces, overcommit(files), layout(files), disk(results)]
 
 
 def huge_pages(files: Files) -> Finding:
@@ -85,6 +90,29 @@ def free_pages(files: Files) -> Finding:
         "go back to the host",
         "the first touch of a page may wait for the host, whichever allocator touches it",
         "switch the balloon's free page reporting off on the host; experiments touch memory before each trial",
+    )
+
+
+def scattered_bytes(files: Files) -> int:
+    """Free memory in pieces below SMALL_PIECE, by the free lists of the kernel's buddy allocator. A small read."""
+    page, found = os.sysconf("SC_PAGE_SIZE"), 0
+    for line in (files.text("proc/buddyinfo") or "").splitlines():
+        counts = line.rpartition("zone")[2].split()[1:]
+        found += sum(int(n) * (page << order) for order, n in enumerate(counts) if page << order < SMALL_PIECE)
+    return found
+
+
+def scattered_memory(files: Files) -> Finding:
+    scattered = scattered_bytes(files)
+    if scattered < SCATTERED:
+        return Finding("pieces", "ok", "free memory lies together")
+    return Finding(
+        "pieces",
+        "warn",
+        f"{format_bytes(scattered)} of free memory lie in small pieces",
+        "in a virtual machine heaps of small pages come out slower than they are, heaps of huge pages do not",
+        "move it together; experiments that root runs do so",
+        write_command("1", f"/{COMPACT}"),
     )
 
 

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free memory that lies in small pieces, moved together before an experiment.
+
+A virtual machine translates each address twice. Where its free memory lies in pieces of a few pages, the second
+translation of neighbouring pages lies in different cache lines, and a TLB miss cost 2.3 times as much on one machine. That
+slows heaps of small pages, and leaves heaps of huge pages alone: mimalloc 3 took 0.45 of glibc's time in such a
+state, 0.87 after the pieces were moved together, and 0.90 soon after the machine's start.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .machine.files import Files
+from .machine.memory import COMPACT, SCATTERED, scattered_bytes
+
+_MOST_MEMORY = 64 << 30  # the kernel goes through all of it, at a few GiB in a second, and can hardly be stopped
+
+
+def move_together(root: Path = Path("/")) -> bool:
+    """Whether the kernel was asked to move scattered free memory together: where there is much, and we may.
+
+    About 1 s where there is, else one small read.
+    """
+    files = Files(root)
+    if scattered_bytes(files) < SCATTERED or 1024 * files.table("proc/meminfo").get("MemTotal", 0) > _MOST_MEMORY:
+        return False
+    try:
+        (root / COMPACT).write_text("1")
+    except OSError:
+        return False  # only root may; `heapyard doctor` says how
+    return True
