@@ -25,6 +25,7 @@ concept GrowingWindow = requires(T window, const T& constant, const void* pointe
   { constant.bytes() } -> std::same_as<std::size_t>;
   { window.commit(at, at) } -> std::same_as<os::Placed>;
   { window.uncommit(at, at) } -> std::same_as<bool>;
+  { window.move(at, at, std::size_t{1}) } -> std::same_as<bool>;
 };
 
 // What is known of each page of a window, and the records of runs of pages.

@@ -141,6 +141,9 @@ class PageHeap {
     work_off(Process::kFew);
     void* block = alignment == kAlignment ? Parts::pool.borrow(c) : nullptr;
     if (block == nullptr) block = Parts::front.refill(visit, c);
+    // The tables of the map may need the address space that free runs have.
+    if (block == nullptr && Parts::runs.shrink()) [[unlikely]]
+      block = Parts::front.refill(visit, c);
     Parts::runs.settle();
     Process::leave(visit);
     return block != nullptr ? block : Blocks::allocate_lone(Classes::bytes_of(c), alignment);
@@ -222,11 +225,18 @@ class PageHeap {
     const Visit visit = Process::enter();
     if (visit.again) return nullptr;
     PageRun* to = Parts::runs.allocate(pages_of(bytes), pages_of(os::page_bytes()), PageRun::kLarge);
-    void* moved = to == nullptr ? nullptr : Parts::runs.memory_of(to);
-    if (moved != nullptr && Parts::Pages::move_pages(block, now, moved)) {
+    if (to == nullptr) {
+      to = Parts::runs.move(run, pages_of(bytes));
+      Process::leave(visit);
+      if (to == nullptr) return nullptr;
+      moves_.fetch_add(1, std::memory_order_relaxed);
+      return Parts::runs.memory_of(to);
+    }
+    void* moved = Parts::runs.memory_of(to);
+    if (Parts::Pages::move_pages(block, now, moved)) {
       moves_.fetch_add(1, std::memory_order_relaxed);
       Parts::runs.free_moved(run);
-    } else if (moved != nullptr) {
+    } else {
       Parts::runs.free(to);
       moved = nullptr;
     }

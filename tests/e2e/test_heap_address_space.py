@@ -88,7 +88,7 @@ print(*[fill(size) for size in (1000, 1000, 10_000, 2_000_000, 100, 1000)])
 
 
 @pytest.mark.parametrize("when, mebibytes, heaps", [
-    ("later", 192, ["scalloc", "elfmalloc"]),  # heapyard serves 0.81: docs/allocator-log.md
+    ("later", 192, ["scalloc", "elfmalloc", "heapyard"]),
     *(pytest.param("before", mebibytes, HEAPS, marks=pytest.mark.on_request) for mebibytes in (256, 1024, 2048, 4096, 8192)),
 ])
 def test_pythons_objects_fit_below_a_limit_that_is_set_before_or_later(when: str, mebibytes: int, heaps: list[str]) -> None:

@@ -89,7 +89,7 @@ class BestFitTree {
   }
 
   // Grows a range of whole pages by moving its pages elsewhere, which copies nothing; null if that cannot be done. Then
-  // nothing has changed. O(1), and one system call.
+  // nothing has changed. O(1), and one system call; that of shrink() where memory is out.
   void* move(void* range, std::size_t bytes) {
     const std::size_t need = with_prefix(bytes);
     Block* block = block_of(range);
@@ -102,6 +102,7 @@ class BestFitTree {
       ++moves_;
     }
     auto* moved = static_cast<Block*>(Pages::remap(block, size, need));
+    if (moved == nullptr) moved = remap_after_shrinking(block, size, need);
     if (moved == nullptr) return nullptr;
     moved->size = need;
     const os::Locked locked(lock_);
@@ -208,6 +209,11 @@ class BestFitTree {
     const std::size_t behind = end - need - from;
     if (behind != 0 && behind < kLeast) from -= os::page_bytes();
     return from == start || (from > start && from - start >= kLeast) ? from : 0;
+  }
+
+  // Where a limit on address space is met: free blocks have some.
+  [[gnu::noinline, gnu::cold]] Block* remap_after_shrinking(Block* block, std::size_t size, std::size_t need) {
+    return shrink() ? static_cast<Block*>(Pages::remap(block, size, need)) : nullptr;
   }
 
   // Gives the address space of the whole pages inside a free block back; whether it has any, and the system takes them.

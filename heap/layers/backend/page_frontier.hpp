@@ -48,6 +48,27 @@ class PageFrontier {
     return 0;
   }
 
+  // Whether nothing is mapped in [top(), end), of which `piece` pages at a time are tried. O(pages / piece) calls.
+  bool vacant(std::uint32_t end, std::uint32_t piece) {
+    if ((end - top_) / piece >= kMostPieces) return false;
+    for (std::uint32_t page = top_; page < end; page += piece) {  // bound: kMostPieces
+      const std::uint32_t last = end - page < piece ? end : page + piece;
+      if (map_.window().commit(map_.address_of(page), map_.address_of(last)) != os::Placed::done) return false;
+      map_.window().uncommit(map_.address_of(page), map_.address_of(last));
+    }
+    return true;
+  }
+
+  // So many pages below the end are there again, or no longer: by differences modulo 2^32.
+  void count(std::uint32_t more) { there_.store(there() + more, std::memory_order_relaxed); }
+  // Pages up to `end` are there now, `more` than there were.
+  void rise(std::uint32_t end, std::uint32_t more) {
+    top_ = end;
+    count(more);
+  }
+  // The pages from `first` on are not there, and were not.
+  void fall(std::uint32_t first) { top_ = first; }
+
   // The last pages, from `first` on, go back to the system; false when it cannot take them.
   bool lower(std::uint32_t first) {
     if (!map_.window().uncommit(map_.address_of(first), map_.address_of(top_))) return false;
@@ -58,7 +79,7 @@ class PageFrontier {
 
  private:
   static constexpr std::uint32_t kLeastStep = 64, kMostStep = 1024;  // pages
-  static constexpr unsigned kTries = 8;
+  static constexpr unsigned kTries = 8, kMostPieces = 64;
 
   static std::uint32_t unit() { return static_cast<std::uint32_t>(os::page_bytes() / policy::kSmallPage); }
   // A page that belongs to no run lies before each piece, so that nothing is joined across it.

@@ -35,7 +35,8 @@ struct TreeNode {
 
 // A run of pages. Its links are of the trees of free runs, or of its class's spans with room.
 struct PageRun : TreeNode {
-  enum Kind : std::uint8_t { kNone, kFree, kKept, kSpan, kLarge };  // kKept: its memory is on its way back
+  // kKept: its memory is on its way back; kGone: it is not mapped.
+  enum Kind : std::uint8_t { kNone, kFree, kKept, kSpan, kLarge, kGone };
 
   std::uint32_t page;  // the first, counted from the start of the window
   std::uint32_t pages;

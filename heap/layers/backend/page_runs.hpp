@@ -15,8 +15,8 @@
 
 #include "heap/layers/backend/free_runs.hpp"
 #include "heap/layers/backend/page_budget.hpp"
-#include "heap/layers/backend/page_frontier.hpp"
 #include "heap/layers/backend/page_map.hpp"
+#include "heap/layers/backend/page_space.hpp"
 #include "heap/os/lock.hpp"
 #include "heap/tracing/page_events.hpp"
 
@@ -64,7 +64,7 @@ class PageRuns {
     map_.make_clean(run->page, run->pages);
     run->dirty = 0;
     run->low = run->high = run->page;
-    free_.join(run, frontier_.top());
+    free_.join(run, space_.top());
   }
 
   // Whether the run of a large block now has so many pages where it is.
@@ -126,31 +126,36 @@ class PageRuns {
     }
   }
 
-  // Address space too: the pages behind the last run in use. Whether there were any.
+  // Address space too, where there is much of it; whether there was any.
   bool shrink() {
     const os::Locked locked(lock_);
-    if (frontier_.there() == 0) return false;
-    PageRun* last = map_.run_of(frontier_.top() - 1);
-    if (last->kind != PageRun::kFree) return false;
-    const std::uint32_t first = map_.page_at(os::round_up(map_.address_of(last->page), os::page_bytes()));
-    const std::uint32_t gone = frontier_.top() - first;
-    if (first >= frontier_.top() || !frontier_.lower(first)) return false;
-    free_.erase(last);
-    budget_.take_dirty(map_.make_clean(first, gone));
-    if (first == last->page) return map_.give_record_back(last), true;
-    last->pages = first - last->page;
-    last->dirty = map_.dirty_in(last->page, last->pages);
-    last->low = last->page;
-    last->high = first;
-    free_.insert(last);
-    return true;
+    return space_.give_back();
+  }
+
+  // A run of more pages with the memory of a large block, for when no room is left for both. Null when the system
+  // cannot; then nothing has changed.
+  PageRun* move(PageRun* run, std::uint32_t pages) {
+    const os::Locked locked(lock_);
+    space_.give_back();
+    PageRun* to = map_.take_record();
+    if (to == nullptr) return nullptr;
+    const std::uint32_t before = run->pages;
+    void* const from = memory_of(run);
+    if (!space_.move(run, to, pages)) return map_.give_record_back(to), nullptr;
+    to->kind = PageRun::kLarge;
+    to->zero = false;
+    map_.name_ends(to);
+    budget_.use(pages - before, true);
+    tracing::page_returned(from);
+    tracing::page_taken(memory_of(to), bytes_of(to));
+    return to;
   }
 
   void* memory_of(const PageRun* run) const { return reinterpret_cast<void*>(map_.address_of(run->page)); }
   static std::size_t bytes_of(const PageRun* run) { return run->pages * policy::kSmallPage; }
   std::size_t used_bytes() const { return std::size_t{budget_.used()} * policy::kSmallPage; }
   std::size_t large_bytes() const { return std::size_t{budget_.large()} * policy::kSmallPage; }
-  std::size_t there_bytes() const { return std::size_t{frontier_.there()} * policy::kSmallPage; }
+  std::size_t there_bytes() const { return std::size_t{space_.there()} * policy::kSmallPage; }
   // Free, and not given back.
   std::size_t dirty_bytes() {
     const os::Locked locked(lock_);
@@ -171,7 +176,7 @@ class PageRuns {
       return nullptr;
     }
     PageRun* run = free_.fit(enough);
-    if (run == nullptr && grow(enough)) run = free_.fit(enough);
+    if (run == nullptr && space_.grow(enough)) run = free_.fit(enough);
     if (run == nullptr) {
       if (front != nullptr) map_.give_record_back(front);
       map_.give_record_back(taken);
@@ -240,7 +245,7 @@ class PageRuns {
     run->low = run->page;
     run->high = run->page + run->pages;
     budget_.add_dirty(run->pages);
-    free_.join(run, frontier_.top());
+    free_.join(run, space_.top());
     budget_.look();
   }
 
@@ -272,31 +277,19 @@ class PageRuns {
     if (run->dirty != 0 && to != map_.address_of(end)) run->high = end;  // the system's pages are larger
     const bool went = clean != 0 || run->high < end;
     went ? budget_.paid(clean) : budget_.forgive();
-    free_.join(run, frontier_.top());
+    free_.join(run, space_.top());
     return went;
   }
 
   PageRun* behind(const PageRun* run) const {
     const std::uint32_t page = run->page + run->pages;
-    return page == frontier_.top() ? map_.run_of(map_.first_page()) : map_.run_of(page);
-  }
-
-  bool grow(std::uint32_t need) {
-    PageRun* run = map_.take_record();
-    if (run == nullptr) return false;
-    const std::uint32_t pages = frontier_.grow(need);
-    if (pages == 0) return map_.give_record_back(run), false;
-    run->page = run->low = run->high = frontier_.top() - pages;
-    run->pages = pages;
-    run->dirty = 0;
-    free_.join(run, frontier_.top());
-    return true;
+    return page == space_.top() ? map_.run_of(map_.first_page()) : map_.run_of(page);
   }
 
   Map& map_;
   FreeRuns<Map> free_{map_};
-  PageFrontier<Map> frontier_{map_};
   PageBudget budget_;
+  PageSpace<Map> space_{map_, free_, budget_};
   std::uint32_t fresh_ = 0;  // pages of those just taken that were not dirty
   os::Lock lock_;
   // Of this thread: what all count together goes from processor to processor at every turn.

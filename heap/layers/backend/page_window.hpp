@@ -54,6 +54,9 @@ class PageWindow {
     return true;
   }
 
+  // Moves what is mapped at [from, from + bytes) to `to`, where nothing is. False when the system cannot.
+  bool move(std::uintptr_t from, std::uintptr_t to, std::size_t bytes) { return window_.move(from, to, bytes); }
+
   std::size_t mapped() const { return mapped_; }
 
  private:

@@ -70,6 +70,12 @@ class PlacedWindow {
     return held_ ? Pages::place_in_held(at, end - from, true) : Pages::unmap(at, end - from);
   }
 
+  // Moves what is mapped at [from, from + bytes) to `to`, where nothing is. False when the system cannot.
+  bool move(std::uintptr_t from, std::uintptr_t to, std::size_t bytes) {
+    void *const source = reinterpret_cast<void*>(from), *const target = reinterpret_cast<void*>(to);
+    return !held_ && Pages::move_mapping(source, bytes, target, bytes);
+  }
+
  private:
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;  // the least of all systems
 

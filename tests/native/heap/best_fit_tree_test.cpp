@@ -302,6 +302,38 @@ TEST_F(BestFit, MovesStopBeforeTheSystemRunsOutOfMappings) {
   check();
 }
 
+// A process that may have so many bytes of address space.
+struct LimitedPages : test::ScarcePages {
+  static inline std::size_t room;
+  static bool takes(std::size_t bytes) { return bytes <= room && (room -= bytes, true); }
+  static void* map(std::size_t bytes) { return takes(bytes) ? os::map(bytes) : nullptr; }
+  static bool unmap(void* memory, std::size_t bytes) { return room += bytes, os::unmap(memory, bytes); }
+  static void* remap(void* memory, std::size_t bytes, std::size_t larger) {
+    return takes(larger - bytes) ? os::remap(memory, bytes, larger) : nullptr;
+  }
+};
+
+TEST(BestFitUnderALimit, AListGrowsIntoTheAddressSpaceOfFreeRanges) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  LimitedPages::room = 64 * kMiB;
+  BestFitTree<LimitedPages> tree;
+  void* list = tree.allocate(4 * kMiB);
+  std::vector<void*> small;
+  while (void* range = tree.allocate(10'000)) small.push_back(range);
+  ASSERT_GT(small.size(), 5000u);
+  ASSERT_LT(LimitedPages::room, kMiB);
+  EXPECT_EQ(tree.move(list, 8 * kMiB), nullptr);
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    if (i % 500 != 0) tree.free(small[i]);  // no free range is large enough
+  }
+  std::memset(list, 5, 4 * kMiB);
+  list = tree.move(list, 8 * kMiB);
+  ASSERT_NE(list, nullptr);
+  EXPECT_TRUE(holds(list, {4 * kMiB, 5}));
+  std::size_t blocks;
+  EXPECT_TRUE(tree.consistent(&blocks));
+}
+
 // As Python's list does between arenas of small objects: what it leaves behind never joins.
 TEST_F(BestFit, WhatAGrowingRangeLeavesBehindGoesBackBeforeTheHeapGrows) {
   std::vector<std::pair<void*, Held>> guards;

@@ -13,22 +13,26 @@ namespace heapyard {
 template <class Map>
 bool PageRuns<Map>::consistent() {
   const os::Locked locked(lock_);
-  std::uint32_t used = 0, large = 0, dirty = 0, pages = 0;
-  bool right = true, before_free = false;
-  for (std::uint32_t page = map_.first_page(); frontier_.there() != 0 && page < frontier_.top();) {
+  std::uint32_t used = 0, large = 0, dirty = 0, pages = 0, gone = 0;
+  bool right = true;
+  PageRun::Kind before = PageRun::kNone;
+  for (std::uint32_t page = map_.first_page(); space_.there() != 0 && page < space_.top();) {
     const PageRun* run = map_.run_of(page);
     if (run->kind == PageRun::kNone || run->page != page) {  // before a piece of the window
-      before_free = false;
+      before = PageRun::kNone;
       ++page;
       continue;
     }
     right &= run->pages != 0 && map_.run_of(page + run->pages - 1) == run;
     if (run->kind == PageRun::kFree) {
-      right &= !before_free && run->dirty == map_.dirty_in(page, run->pages);
+      right &= before != PageRun::kFree && run->dirty == map_.dirty_in(page, run->pages);
       right &= run->dirty == 0 || (run->low >= page && run->high <= page + run->pages &&
                                    map_.dirty_in(run->low, run->high - run->low) == run->dirty);
       right &= free_.holds(run);
       dirty += run->dirty;
+    } else if (run->kind == PageRun::kGone) {
+      right &= before != PageRun::kGone && map_.dirty_in(page, run->pages) == 0 && space_.holds(run);
+      gone += run->pages;
     } else {
       right &= run->kind == PageRun::kSpan || run->kind == PageRun::kLarge;
       right &= map_.dirty_in(page, run->pages) == run->pages;
@@ -40,12 +44,12 @@ bool PageRuns<Map>::consistent() {
         if (run->kind == PageRun::kSpan) right &= map_.run_of(at) == run;
       }
     }
-    before_free = run->kind == PageRun::kFree;
+    before = run->kind;
     pages += run->pages;
     page += run->pages;
   }
   return right && used == budget_.used() && large == budget_.large() && dirty == budget_.dirty() &&
-         pages == frontier_.there();
+         pages - gone == space_.there();
 }
 
 template <RunSource Runs, PageSource Pages, unsigned Parts>

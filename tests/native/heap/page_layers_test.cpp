@@ -115,6 +115,12 @@ TEST(PageWindow, OnlyWhatIsInsideIsInside) {
   EXPECT_FALSE(below.window.contains(at(below.window.end())));
 }
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kWindowIsHeld = true;
+#else
+constexpr bool kWindowIsHeld = false;
+#endif
+
 std::uint64_t* words_of(const Runs& runs, const PageRun* run) {
   return static_cast<std::uint64_t*>(runs.memory_of(run));
 }
@@ -136,7 +142,7 @@ TEST(PageRuns, RandomRunsKeepWhatTheyHoldAndZeroMeansZero) {
   std::mt19937 random(3);
   std::vector<std::pair<PageRun*, std::uint64_t>> held;
   std::uint64_t next = 1;
-  unsigned zero = 0;
+  unsigned zero = 0, moves = 0;
   for (int step = 0; step < 40'000; ++step) {
     const bool more = step % 4000 < 2000 ? random() % 3 != 0 : random() % 3 == 0;
     if (more || held.empty()) {
@@ -160,7 +166,16 @@ TEST(PageRuns, RandomRunsKeepWhatTheyHoldAndZeroMeansZero) {
       ASSERT_TRUE(holds(runs, run, number));
       if (run->kind == PageRun::kLarge && random() % 2 == 0) {
         const std::uint32_t pages = 1 + random() % (run->pages + 20), before = run->pages;
-        if (runs.resize(run, pages)) {
+        if (random() % 4 == 0 && pages > before) {
+          PageRun* moved = runs.move(run, pages);
+          if (moved == nullptr) continue;  // it may be several mappings to the system
+          held.back().first = moved;
+          ASSERT_EQ(moved->pages, pages);
+          for (std::uint32_t i = 0; i < pages; ++i)
+            ASSERT_EQ(words_of(runs, moved)[i * kSmallPage / 8], i < before ? number : 0);
+          fill(runs, moved, number);
+          ++moves;
+        } else if (runs.resize(run, pages)) {
           ASSERT_EQ(run->pages, pages);
           for (std::uint32_t i = 0; i < std::min(pages, before); ++i)
             ASSERT_EQ(words_of(runs, run)[i * kSmallPage / 8], number);
@@ -182,6 +197,9 @@ TEST(PageRuns, RandomRunsKeepWhatTheyHoldAndZeroMeansZero) {
     if (step % 7000 == 6999) runs.shrink();
   }
   EXPECT_GT(zero, 100u);
+  if (!kWindowIsHeld) {
+    EXPECT_GT(moves, 20u);
+  }
   for (auto [run, number] : held) {
     ASSERT_TRUE(holds(runs, run, number));
     if (run->kind == PageRun::kSpan) below.map.set_class(run, 0);
@@ -193,6 +211,65 @@ TEST(PageRuns, RandomRunsKeepWhatTheyHoldAndZeroMeansZero) {
   EXPECT_EQ(runs.dirty_bytes(), 0u);
   EXPECT_TRUE(runs.shrink());
   EXPECT_EQ(runs.there_bytes(), 0u);
+  ASSERT_TRUE(runs.consistent());
+}
+
+TEST(PageRuns, AddressSpaceThatWentComesBackAsZerosBeforeTheHeapGrows) {
+  Below below;
+  Runs& runs = below.runs;
+  PageRun *large = runs.allocate(2000, 1, PageRun::kLarge), *behind = runs.allocate(1, 1, PageRun::kLarge);
+  fill(runs, large, 7);
+  void* const memory = runs.memory_of(large);
+  const std::size_t there = runs.there_bytes();
+  runs.free(large);
+  EXPECT_TRUE(runs.shrink());
+  EXPECT_LE(runs.there_bytes(), there - 2000 * kSmallPage);
+  EXPECT_EQ(runs.dirty_bytes(), 0u);
+  ASSERT_TRUE(runs.consistent());
+  EXPECT_FALSE(runs.shrink());
+  large = runs.allocate(300, 1, PageRun::kLarge);  // a part, and then the rest
+  EXPECT_EQ(runs.memory_of(large), memory);
+  EXPECT_TRUE(large->zero && holds(runs, large, 0));
+  fill(runs, large, 8);
+  PageRun *next = runs.allocate(700, 1, PageRun::kLarge), *rest = runs.allocate(900, 1, PageRun::kLarge);
+  EXPECT_EQ(runs.memory_of(next), static_cast<char*>(memory) + 300 * kSmallPage);
+  EXPECT_LT(runs.memory_of(rest), runs.memory_of(behind));
+  EXPECT_TRUE(holds(runs, next, 0) && holds(runs, rest, 0));
+  ASSERT_TRUE(runs.consistent());
+  for (PageRun* run : {large, next, rest, behind}) runs.free(run);
+  EXPECT_TRUE(runs.shrink());
+  EXPECT_EQ(runs.there_bytes(), 0u);
+}
+
+// A list that grows under a limit on address space.
+TEST(PageRuns, ALargeBlockGrowsWhereNoRoomIsLeftForACopy) {
+  if (kWindowIsHeld) GTEST_SKIP() << "the window is held, and its pages stay where they are";
+  Below below;
+  Runs& runs = below.runs;
+  PageRun *run = runs.allocate(1500, 1, PageRun::kLarge), *behind = runs.allocate(1, 1, PageRun::kLarge);
+  fill(runs, run, 9);
+  fill(runs, behind, 10);
+  ScarcePages::left = 0;
+  EXPECT_EQ(runs.allocate(1600, 1, PageRun::kLarge), nullptr);
+  EXPECT_EQ(runs.move(run, 1600), nullptr);
+  EXPECT_TRUE(holds(runs, run, 9));
+  ScarcePages::left = SIZE_MAX;
+  const std::size_t there = runs.there_bytes();
+  // The program's own pages lie in the way.
+  auto* foreign = static_cast<char*>(runs.memory_of(run)) + there + 1000 * kSmallPage;
+  ASSERT_EQ(os::place(foreign, kSmallPage), os::Placed::done);
+  *foreign = 1;
+  EXPECT_EQ(runs.move(run, 1600), nullptr);
+  EXPECT_TRUE(*foreign == 1 && holds(runs, run, 9));
+  os::unmap(foreign, kSmallPage);
+  run = runs.move(run, 1600);
+  ASSERT_NE(run, nullptr);
+  EXPECT_LE(runs.there_bytes(), there + 100 * kSmallPage);
+  for (std::uint32_t i = 0; i < 1600; ++i) ASSERT_EQ(words_of(runs, run)[i * kSmallPage / 8], i < 1500 ? 9u : 0u);
+  EXPECT_TRUE(holds(runs, behind, 10));
+  ASSERT_TRUE(runs.consistent());
+  runs.free(run);
+  runs.free(behind);
   ASSERT_TRUE(runs.consistent());
 }
 
