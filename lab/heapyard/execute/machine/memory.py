@@ -112,7 +112,7 @@ def scattered_memory(files: Files) -> Finding:
         f"{format_bytes(scattered)} of free memory lie in small pieces",
         "in a virtual machine heaps of small pages come out slower than they are, heaps of huge pages do not",
         "move it together; experiments that root runs do so",
-        write_command("1", f"/{COMPACT}"),
+        f"sync; {write_command('1', f'/{COMPACT}')}",
     )
 
 
