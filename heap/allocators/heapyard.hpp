@@ -6,6 +6,7 @@
 //                     Depot         batches that threads exchange
 //   spans             PageSpans     a bit per block, lowest address first
 //   ranges            PageRuns      runs of 4 KiB pages by best fit; what is free and dirty is bounded
+//                     PageSpace     addresses that go back where a limit is met
 //                     PageMap       class, run and state of each page, out of band
 //                     PageWindow    one window of address space
 //   large blocks      PageRuns      up to 1 GiB
