@@ -11,20 +11,32 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..model.metrics import ALONE, SLICES, TIMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ..model.experiment import Settings
+
 _WHOLE_EVERY = 6  # after the pilot: one block in so many runs whole trials
 
 SHORTEST, LONGEST = 0.005, 0.05  # seconds of a slice
 COLD_SHARE = 0.1  # of CPU time, that cold caches at the beginning of slices may add; docs/measured/slices.md has what that bends
 
-Timed = tuple[int, str, bool, float]  # of a trial: block, treatment, whether it ran in slices, wall time
+
+class Timed(NamedTuple):
+    """A trial that ended well. `wall`: seconds; `round`: the how-manieth block of its program."""
+
+    stage: str
+    round: int
+    block: int
+    treatment: str
+    sliced: bool
+    wall: float
 
 
 def is_whole(number: int, pilot: int) -> bool:
@@ -51,30 +63,56 @@ def slice_length(cost: float) -> float:
     return min(LONGEST, max(SHORTEST, round(SHORTEST * (cost - 1) / COLD_SHARE, 3)))
 
 
-def slices_lead(mode: str, pilot: Iterable[Timed]) -> bool:
-    """Are a program's times taken in slices? `pilot`: its trials of that stage that ended well.
+def slices_lead(settings: Settings, timed: Mapping[str, Iterable[Timed]]) -> dict[str, bool]:
+    """By program: are its times taken in slices? `timed`: its trials so far.
 
     In mode "auto": where they are the more precise for the machine's time. With the noise of a trial that is left within
-    blocks as variances v, and the mean wall time as cost, that is v_slices x cost_slices < v_whole x cost_whole. O(trials).
+    n blocks of the pilot as variance v, and the mean wall time as cost c, slices gain where g = (v c / n) in slices over
+    (v c / n) of whole trials is below 1: rounds that are measured already count. Few rounds know v badly. Two whole ones may
+    fall into one quiet moment, and the machine's noise is common to all programs. So a program's own g counts half, and the
+    geometric mean over the programs the other half. What was decided once stays so. O(trials).
     """
+    rows = {program: list(trials) for program, trials in timed.items()}
+    if settings.interleave != "auto":
+        return {program: settings.interleave == "slices" and any(t.sliced for t in trials) for program, trials in rows.items()}
+    telling = "pilot" if settings.blocks is None else "main"
+    pilots = {program: [t for t in trials if t.stage == telling] for program, trials in rows.items()}
+    known = {program: gain for program, pilot in pilots.items() if (gain := _log_gain(pilot)) is not None}
+    common = mean(known.values()) if known else 0.0
+    lead = {
+        program: known[program] + common < 0 if program in known else any(t.sliced for t in pilot)
+        for program, pilot in pilots.items()
+    }
+    return lead | _decided(rows, settings)
+
+
+def _decided(rows: Mapping[str, Sequence[Timed]], settings: Settings) -> dict[str, bool]:
+    """What the rounds after the pilot were, those left out that run whole in any case; only programs that have some."""
+    if settings.blocks is not None:
+        return {}
+    later = {
+        program: [t.sliced for t in trials if t.stage == "main" and not is_whole(t.round, settings.pilot_blocks)]
+        for program, trials in rows.items()
+    }
+    return {program: any(sliced) for program, sliced in later.items() if sliced}
+
+
+def _log_gain(pilot: Sequence[Timed]) -> float | None:
+    """ln g of a program, see `slices_lead`; None with fewer than two complete rounds of either kind."""
     import numpy as np
 
-    rows = list(pilot)
-    if mode == "trials" or not any(sliced for _, _, sliced, _ in rows):
-        return False
-    if mode != "auto":
-        return True
     blocks: dict[bool, dict[int, dict[str, float]]] = {False: defaultdict(dict), True: defaultdict(dict)}
-    for block, treatment, sliced, wall in rows:
-        if wall > 0:
-            blocks[sliced][block][treatment] = math.log(wall)
+    for t in pilot:
+        if t.wall > 0:
+            blocks[t.sliced][t.block][t.treatment] = math.log(t.wall)
     widest: list[str] = max((list(row) for kind in blocks.values() for row in kind.values()), key=len, default=[])
     labels = sorted(widest)
     complete = ([row for row in blocks[kind].values() if row.keys() >= set(labels)] for kind in (False, True))
     whole, turns = (np.array([[row[label] for label in labels] for row in rows]) for rows in complete)
     if min(len(whole), len(turns), len(labels)) < 2:
-        return True
-    return bool(math.log(_noise(turns)) + turns.mean() < math.log(_noise(whole)) + whole.mean())
+        return None
+    weights = [math.log(_noise(logs) / len(logs)) + float(logs.mean()) for logs in (turns, whole)]
+    return weights[0] - weights[1]
 
 
 def _noise(logs: NDArray) -> float:

@@ -43,11 +43,12 @@ def interpreted_trials(settings: Settings, trials: Sequence[TrialRecord]) -> tup
     """The trials with what they say of their program, whether its times were taken in slices or not. O(trials x metrics)."""
     if not any(SLICES in t.metrics for t in trials):
         return tuple(trials)
-    telling: dict[str, list[Timed]] = defaultdict(list)
+    timed: dict[str, list[Timed]] = defaultdict(list)
     for t in trials:
-        if t.status == "ok" and t.stage == ("pilot" if settings.blocks is None else "main"):
-            telling[t.workload].append((t.block, t.treatment, SLICES in t.metrics, t.metrics.get(PRIMARY_TIME, 0.0)))
-    leads = {workload: slices_lead(settings.interleave, timed) for workload, timed in telling.items()}
+        if t.status == "ok":
+            wall = t.metrics.get(PRIMARY_TIME, 0.0)
+            timed[t.workload].append(Timed(t.stage, t.round, t.block, t.treatment, SLICES in t.metrics, wall))
+    leads = slices_lead(settings, timed)
     return tuple(
         replace(t, metrics=interpreted(t.metrics, lead=leads.get(t.workload, False))) if t.stage != "warmup" else t
         for t in trials

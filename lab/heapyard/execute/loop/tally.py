@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
-from ...design.interleaving import interpreted, slices_lead
+from ...design.interleaving import Timed, interpreted, slices_lead
 from ...model.answers import wrong_answers
 from ...model.experiment import Block, Experiment, TrialOutcome
 from ...model.metrics import PRIMARY_TIME, SLICES
 from ...model.record import TrialRecord
-from .plan import MAIN, PILOT, WARM_UP, Pair
+from .plan import WARM_UP, Pair
 
 FAILURES_TO_DROP = 2  # of one treatment on one workload
 
@@ -25,6 +25,7 @@ class Seen:
 
     id: int
     block: int
+    round: int
     workload: str
     treatment: str
     status: str
@@ -40,12 +41,12 @@ class Tally:
 
     def __init__(self, experiment: Experiment):
         self._experiment = experiment
-        self._telling = PILOT if experiment.settings.blocks is None else MAIN  # whose trials say what leads
         self._baseline = experiment.settings.baseline
         # Wall time sizes the plan; the responses that the verdict speaks of are what looks ask about.
         self._watched = {PRIMARY_TIME, "cpu", SLICES, experiment.settings.time_metric, experiment.settings.memory_metric}
         self._reference = {self._baseline, *(t.label for t in experiment.treatments if t.role == "control")}
         self._seen: list[Seen] = []
+        self._leads: tuple[int, dict[str, bool]] = 0, {}  # by workload, as after so many trials
         self._seconds: dict[Pair, list[float]] = defaultdict(list)
 
     def add(self, block: Block, position: int, trial: int, outcome: TrialOutcome, seconds: float) -> None:
@@ -54,6 +55,7 @@ class Tally:
             Seen(
                 trial,
                 block.index,
+                block.round,
                 block.workload,
                 block.order[position],
                 outcome.status,
@@ -72,6 +74,7 @@ class Tally:
                 Seen(
                     t.id,
                     t.block,
+                    t.round,
                     t.workload,
                     t.treatment,
                     t.status,
@@ -147,9 +150,14 @@ class Tally:
 
     def slices_lead(self, workload: str) -> bool:
         """Are the workload's times taken in slices? See design.interleaving."""
-        pilot = (s for s in self._seen if (s.workload, s.stage, s.status) == (workload, self._telling, "ok"))
-        timed = ((s.block, s.treatment, SLICES in s.responses, s.responses.get(PRIMARY_TIME, 0.0)) for s in pilot)
-        return slices_lead(self._experiment.settings.interleave, timed)
+        if self._leads[0] != len(self._seen):
+            timed: dict[str, list[Timed]] = defaultdict(list)
+            for s in self._seen:
+                if s.status == "ok":
+                    wall = s.responses.get(PRIMARY_TIME, 0.0)
+                    timed[s.workload].append(Timed(s.stage, s.round, s.block, s.treatment, SLICES in s.responses, wall))
+            self._leads = len(self._seen), slices_lead(self._experiment.settings, timed)
+        return self._leads[1].get(workload, False)
 
     def cost_of_slices(self, workload: str) -> float | None:
         """CPU time in the first block that ran in slices over that of whole trials, of the same treatments; None before."""
