@@ -439,8 +439,9 @@ def test_exchanging_baseline_and_treatment_inverts_the_interval(seed):
         y = next(c for c in b.comparisons if c.treatment == BASE)
         assert x.interval.ratio == pytest.approx(1 / y.interval.ratio, rel=1e-12)
         assert (x.interval.low, x.interval.high) == pytest.approx((1 / y.interval.high, 1 / y.interval.low), rel=1e-9)
-        assert x.p_value == pytest.approx(y.p_value, rel=1e-6)
-        assert y.verdict == {"better": "worse", "worse": "better"}.get(x.verdict, x.verdict)
+        if a.method == "t":  # a moderated t looks at the other pairs with the same baseline, too
+            assert x.p_value == pytest.approx(y.p_value, rel=1e-6)
+            assert y.verdict == {"better": "worse", "worse": "better"}.get(x.verdict, x.verdict)
 
 
 @settings(max_examples=20, deadline=None)

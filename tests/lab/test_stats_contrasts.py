@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs: paired t, Dunnett, Tukey, Holm and compact letters against scipy, statsmodels and brute force."""
+"""Pairs: paired and moderated t, Dunnett, Tukey, Holm and compact letters against scipy, statsmodels and brute force."""
 
 import math
 from itertools import combinations
@@ -14,8 +14,9 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from heapyard.model.analysis import Interval
 from heapyard.stats import contrasts
-from heapyard.stats.contrasts import PAIRED, POOLED, Contrasts, holm
+from heapyard.stats.contrasts import MODERATED, POOLED, Contrasts, holm
 from heapyard.stats.letters import compact_letters
+from heapyard.stats.moderated import moderated
 from heapyard.stats.quantiles import dunnett_sf
 from heapyard.stats.verdict import verdict
 
@@ -68,16 +69,28 @@ def test_simultaneous_intervals_and_p_values_agree(pooled):
             assert (found.p_value < 0.05) == (not found.simultaneous.low <= 1 <= found.simultaneous.high)
 
 
-def test_own_scatter_uses_bonferroni(own):
+def moderated_t(y, pairs):
+    """p-values of pairs by a moderated t, and its degrees of freedom."""
+    d = np.array([y[:, i] - y[:, j] for i, j in pairs]).T
+    variances, df = moderated(d.var(axis=0, ddof=1), len(y) - 1)
+    return 2 * stats.t.sf(np.abs(d.mean(axis=0)) / np.sqrt(variances / len(y)), df), df
+
+
+def test_own_scatter_uses_bonferroni_on_moderated_t(own):
     y = table(1, shift=0.01)
     c = Contrasts(y, range(5), confidence=0.95)
-    assert c.method == PAIRED
-    for i, found in enumerate(c.against(0, [1, 2, 3, 4]), start=1):
-        oracle = stats.ttest_rel(y[:, i], y[:, 0])
-        assert found.p_value == pytest.approx(min(1, 4 * oracle.pvalue), rel=1e-9)
-        assert math.log(found.simultaneous.high) == pytest.approx(
-            oracle.confidence_interval(1 - 0.05 / 4).high, abs=1e-9
-        )
+    assert c.method == MODERATED
+    p, df = moderated_t(y, [(i, 0) for i in range(1, 5)])
+    assert df > len(y) - 1
+    for one, found in zip(p, c.against(0, [1, 2, 3, 4]), strict=True):
+        assert found.p_value == pytest.approx(min(1, 4 * one), rel=1e-9)
+        assert (found.p_value < 0.05) == (not found.simultaneous.low <= 1 <= found.simultaneous.high)
+
+
+def test_two_pairs_do_not_tell_how_variances_scatter(own):
+    y = table(1, treatments=3, shift=0.01)
+    for i, found in enumerate(Contrasts(y, range(3), confidence=0.95).against(0, [1, 2]), start=1):
+        assert found.p_value == pytest.approx(min(1, 2 * stats.ttest_rel(y[:, i], y[:, 0]).pvalue), rel=1e-9)
 
 
 def test_all_pairs_by_tukey_are_scipys_on_block_centred_data(pooled):
@@ -93,7 +106,7 @@ def test_all_pairs_by_tukey_are_scipys_on_block_centred_data(pooled):
 def test_all_pairs_with_own_scatter_are_holms(own):
     y = table(2, shift=0.01)
     pairs = list(combinations(range(5), 2))
-    rejected = multipletests([stats.ttest_rel(y[:, i], y[:, j]).pvalue for i, j in pairs], method="holm")[0]
+    rejected = multipletests(moderated_t(y, pairs)[0], method="holm")[0]
     found = Contrasts(y, range(5), confidence=0.95).differs()
     assert [found[p] for p in pairs] == list(rejected)
     assert any(rejected) and not all(rejected)
@@ -111,7 +124,7 @@ def test_unequal_scatter_is_noticed_and_the_quiet_pair_stays_sharp():
     y[:, 3] += rng.normal(0, 0.2, 10)  # one allocator's memory wanders, the others' is exact
     y[:, 1] += 0.01
     c = Contrasts(y, range(6), confidence=0.95)
-    assert c.method == PAIRED
+    assert c.method == MODERATED
     quiet, noisy = c.against(0, [1, 3])
     assert quiet.simultaneous.low > 1.009 and noisy.simultaneous.low < 1 < noisy.simultaneous.high
 

@@ -68,7 +68,7 @@ class Cell:
     comparisons: tuple[Comparison, ...]  # against the baseline, control excluded
     control: Comparison | None  # the A/A control against the baseline
     half_width: float  # of the 95 % interval of one ratio with so many blocks, as ratio minus one
-    method: str = "t"  # "t": pooled mean square; "paired t": each pair its own, where scatter differs
+    method: str = "t"  # "t": pooled mean square; "moderated t": each pair its own, where scatter differs
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 
 Two estimates of the noise stand ready. Where all treatments scatter alike, simultaneous statements use the block
 model's mean square (Dunnett, Tukey). Where they do not (peak memory is exact under one allocator and noisy under
-another) a pooled mean square would call the noisy ones different and miss the quiet ones; each pair then has its own
-standard deviation, with Bonferroni's and Holm's corrections. The interval of a single pair always rests on that
-pair's own differences.
+another) a pooled mean square would call the noisy ones different and miss the quiet ones. Each pair then has its own
+standard deviation, moderated by those of the others, with Bonferroni's and Holm's corrections. The interval of a single
+pair always rests on that pair's own differences.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 
 from ..model.analysis import Interval
 from .block_model import ROUNDING, BlockFit, fit, scatter_differs
+from .moderated import moderated
 from .quantiles import dunnett_quantile, dunnett_sf, t_quantile, t_two_sided, tukey_quantile
 
-POOLED, PAIRED = "t", "paired t"
+POOLED, MODERATED = "t", "moderated t"
 # Level of the preliminary test for unequal scatter; liberal, because pooling wrongly costs more than not pooling.
-# Family-wise error at nominal 5 % by simulation, worst of 4, 7 and 13 treatments, one of them scattering three times
-# as much, at 6 and 10 blocks: always pooled 15 and 17 %; level 0.1 9 and 6 %; this one 7 and 6 %; never pooled 5 and
-# 5 %, but intervals at 6 blocks half as wide again. Verdicts also ask for the pair's own interval, which brings the 7
-# below 6 %.
+# tests/lab/test_stats_moderated.py has error rates and power of both methods, docs/measured/method.md the table.
 SCATTER_LEVEL = 0.25
 
 
@@ -65,7 +63,7 @@ class Contrasts:
         self.fit: BlockFit = fit(y)
         self.columns = tuple(columns)
         self.confidence = confidence
-        self.method = PAIRED if scatter_differs(self.fit.residuals, level=SCATTER_LEVEL) else POOLED
+        self.method = MODERATED if scatter_differs(self.fit.residuals, level=SCATTER_LEVEL) else POOLED
 
     @cached_property
     def _pooled_error(self) -> float:
@@ -92,8 +90,9 @@ class Contrasts:
         sd = differences.std(axis=0, ddof=1) if blocks > 1 else np.full(len(mean), math.nan)
         sd[sd < ROUNDING] = 0.0
         own = sd / math.sqrt(blocks)
-        if self.method == PAIRED:
-            return Moments(mean, sd, own, own, blocks - 1)
+        if self.method == MODERATED:
+            variances, df = moderated(sd**2, blocks - 1)
+            return Moments(mean, sd, own, np.sqrt(variances / blocks), df)
         return Moments(mean, sd, own, np.full(len(mean), self._pooled_error), self.fit.df)
 
     def against(self, base: int, others: Sequence[int], *, family: int | None = None) -> list[Contrast]:
@@ -127,7 +126,7 @@ class Contrasts:
     def differs(self) -> NDArray[np.bool_]:
         """All pairs of `columns`: True where the two differ with the family-wise error held at 1 - confidence.
 
-        Tukey's HSD from the model's mean square; with unequal scatter Holm's procedure on paired t-tests. O(b k^2).
+        Tukey's HSD from the model's mean square; with unequal scatter Holm's procedure on moderated t-tests. O(b k^2).
         """
         k = len(self.columns)
         none = np.zeros((k, k), dtype=bool)

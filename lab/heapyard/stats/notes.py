@@ -12,7 +12,7 @@ from ..model.experiment import Settings
 from ..model.leading import CHARGED, GROUP_CHARGED
 from ..model.metrics import PRIMARY_TIME, metric_named
 from ..model.observations import Observations
-from .contrasts import PAIRED
+from .contrasts import MODERATED
 from .robust import hodges_lehmann
 from .scale import margin_of, scale_for
 from .slices_apart import cost_of_slices, ratios_apart, slice_lengths
@@ -108,11 +108,12 @@ def _still_open(cell: Cell, settings: Settings) -> bool:
 
 
 def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
-    unequal = sum(c.method == PAIRED for c in cells)
+    unequal = sum(c.method == MODERATED for c in cells)
     if unequal:
         yield (
             f"In {unequal} of {len(cells)} combinations of program and metric the treatments scatter unequally; "
-            "there every pair is judged by its own scatter, with Bonferroni's and Holm's corrections."
+            "there every pair is judged by its own scatter, moderated by that of the others, with Bonferroni's and Holm's "
+            "corrections."
         )
 
 
