@@ -94,6 +94,16 @@ def test_disturbed_trials_cost_power_not_honesty():
     assert false_alarms(experiment(y)).mean() <= 0.07
 
 
+@pytest.mark.on_request
+@pytest.mark.parametrize("noise", [normal, log_normal, drifting, bimodal, spiky])
+def test_the_table_of_false_alarms(noise):
+    """Prints the rows of the table in docs/measured/method.md: with 2, 6 and 12 allocators."""
+    tables = (noise(np.random.default_rng(40), (3000, 10, labels)) for labels in (3, 7, 13))
+    rates = [false_alarms(experiment(y)).mean() for y in tables]
+    print(f"| {noise.__name__} | {' | '.join(f'{100 * rate:.1f} %' for rate in rates)} |")
+    assert max(rates) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 3000)
+
+
 def test_twelve_allocators_share_the_five_percent():
     y = normal(np.random.default_rng(12), (1000, 10, 13))
     found = experiment(y)
