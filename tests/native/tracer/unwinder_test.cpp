@@ -156,7 +156,7 @@ TEST(Unwinder, InAFiber) {
 }
 
 // A function that says nothing of itself, as a compiler of another language may make it.
-asm(".text\nwithout_tables: call abort\nnop\ncall abort\n");
+asm(".text\nwithout_tables: call abort\nnop\ncall abort\nnop\n");
 extern "C" const char without_tables[];
 TEST(UnwindTable, CodeOfNoFunctionIsNoEnd) {
   for (const std::ptrdiff_t at : {4, 10}) {  // within its two calls

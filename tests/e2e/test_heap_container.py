@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the heaps serve in a control group with a limit of memory, beside glibc.
+
+Unlike a limit on address space it refuses nothing: whoever goes beyond it is killed. What counts is what is touched, page tables
+too. Published designs that round sizes up to powers of two, or keep what is free, serve less: docs/scalloc.md, docs/elfmalloc.md.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from heapyard.catalog.own_heaps import own_heaps
+from heapyard.execute.memory_groups import home_of_groups
+from heapyard.execute.machine.files import Files
+from heapyard.model import places
+from profiled import program
+
+HEAPS = [heap.name for heap in own_heaps()]
+DESIGNED = ("scalloc", "elfmalloc", "fourth")  # and their variants: with classes and spans as they were published
+SIZES = {"mixed": (16, 60_000), "small": (16, 200), "of 1,000 bytes": (1000, 1001)}
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """The folder of a new and empty control group that may have a limit of memory."""
+    home, why = home_of_groups(Files(Path("/")))
+    first = Path("/sys/fs/cgroup/memory")
+    folder = (Path("/", home) if home else first) / f"heapyard-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {why or error.strerror}")
+    yield folder
+    for _ in range(100):
+        try:
+            return folder.rmdir()
+        except OSError:
+            time.sleep(0.05)
+
+
+def within(group: Path, mebibytes: int, heap: str, least: int, most: int, at_most: int) -> tuple[int, list[int]]:
+    """Exit code, and the mebibytes told."""
+    version_2 = (group / "memory.max").exists()
+    (group / ("memory.max" if version_2 else "memory.limit_in_bytes")).write_text(str(mebibytes << 20))
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    if heap != "glibc":
+        environment["LD_PRELOAD"] = str(places.native(f"lib{heap}.so").resolve())
+    done = subprocess.run([program("fills"), str(least), str(most), str(at_most), "charged"], env=environment, text=True,
+                          preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())), capture_output=True,
+                          timeout=300)
+    return done.returncode, [int(word) for word in done.stdout.split()]
+
+
+def most_served(group: Path, mebibytes: int, heap: str, sizes: tuple[int, int]) -> int:
+    code, told = within(group, mebibytes, heap, *sizes, 1 << 20)
+    assert code == -9, code  # killed at the limit
+    return told[-1]
+
+
+@pytest.mark.parametrize("mebibytes", [256, *(pytest.param(size, marks=pytest.mark.on_request) for size in (1024, 4096, 8192))])
+def test_a_heap_serves_what_glibc_serves_before_the_group_is_full(group: Path, mebibytes: int) -> None:
+    theirs = {name: most_served(group, mebibytes, "glibc", sizes) for name, sizes in SIZES.items()}
+    print(f"\n| heap, {mebibytes} MiB | {' | '.join(SIZES)} |\n|---|{'---|' * len(SIZES)}")
+    wrong = []
+    for heap in HEAPS if mebibytes == 256 else ["bfm", "heapyard", "elfmalloc", "scalloc", "scalloc-shared-tables"]:
+        shares = [most_served(group, mebibytes, heap, sizes) / theirs[name] for name, sizes in SIZES.items()]
+        print(f"| {heap} | {' | '.join(f'{share:.2f}' for share in shares)} |")
+        if min(shares) < (0.8 if heap.startswith(DESIGNED) else 0.9):
+            wrong.append((heap, shares))
+    assert not wrong
+
+
+@pytest.mark.parametrize("heap", ["bfm", "heapyard"])
+def test_what_was_freed_serves_other_sizes(group: Path, heap: str) -> None:
+    """Mixed sizes twice, large blocks, small ones, mixed ones again: four fifths of the group each, all freed between."""
+    code, told = within(group, 256, heap, 16, 60_000, 256 * 4 // 5)
+    assert code == 0, (code, told[-1])
