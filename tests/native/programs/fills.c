@@ -3,7 +3,8 @@
 // mebibytes it got each time.
 //
 // fills LEAST MOST MIB [charged]: blocks of LEAST to MOST bytes, sizes spread evenly over their logarithm; at most MIB
-// mebibytes. With `charged` each block is written wholly, and each mebibyte told at once: a control group kills at its limit.
+// mebibytes. With `charged` each block is written wholly, and each mebibyte told at once: a control group kills at its
+// limit.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
