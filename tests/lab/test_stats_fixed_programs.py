@@ -96,6 +96,14 @@ def test_the_headline_errs_in_five_percent_when_all_tie(noise) -> None:
     assert named / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
+def test_one_program_whose_two_rounds_differ_does_not_decide_the_width_alone() -> None:
+    """Memory has two whole rounds. Of a pair's own variance, on one degree of freedom, the mean would be known to a tenth."""
+    tables = [np.random.default_rng(seed).normal(0, 0.002, (2, 7)) for seed in range(8)]
+    tables[3][0, 1] += 0.1
+    found = over(tables).against(0, [1, 2, 3, 4, 5, 6])
+    assert math.log(found[0].pair.high / found[0].pair.low) / 2 < 0.05
+
+
 def test_one_program_is_its_own_comparison() -> None:
     y = np.random.default_rng(1).normal(0, 0.02, (8, 5))
     alone, together = Contrasts(y, range(5), confidence=0.95), over([y])

@@ -58,7 +58,7 @@ def test_the_prior_is_what_the_variances_were_drawn_with():
 def test_equal_variances_are_drawn_by_the_most_that_is_believed():
     estimates = np.array([1.0, 1.1, 0.9, 1.05])
     drawn, df = moderated(estimates, 3)
-    common = math.exp(np.log(estimates).mean() - special.digamma(1.5) + math.log(1.5))
+    common = math.exp(np.log(estimates).mean() - special.digamma(1.5) + math.log(1.5) - special.polygamma(1, 1.5) / 8)
     assert df == 3 + MOST_PRIOR_DF
     assert drawn == pytest.approx((MOST_PRIOR_DF * common + 3 * estimates) / (3 + MOST_PRIOR_DF))
 

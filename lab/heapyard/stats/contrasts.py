@@ -46,12 +46,15 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Of some pairs: `mean` and `sd` of the within-block differences of logs; standard errors of the mean, the pair's `own`
-    and the one that simultaneous statements rest on (`wide`, of `df` degrees of freedom). NaN with one block."""
+    """Of some pairs: `mean` and `sd` of the within-block differences of logs; standard errors of the mean: the pair's `own`,
+    that one `drawn` towards the others' (of `drawn_df` degrees of freedom), and the one that simultaneous statements rest on
+    (`wide`, of `df`). NaN with one block."""
 
     mean: NDArray[np.float64]
     sd: NDArray[np.float64]
     own: NDArray[np.float64]
+    drawn: NDArray[np.float64]
+    drawn_df: int
     wide: NDArray[np.float64]
     df: int
 
@@ -90,10 +93,11 @@ class Contrasts:
         sd = differences.std(axis=0, ddof=1) if blocks > 1 else np.full(len(mean), math.nan)
         sd[sd < ROUNDING] = 0.0
         own = sd / math.sqrt(blocks)
+        variances, drawn_df = moderated(sd**2, blocks - 1)
+        drawn = np.sqrt(variances / blocks)
         if self.method == MODERATED:
-            variances, df = moderated(sd**2, blocks - 1)
-            return Moments(mean, sd, own, np.sqrt(variances / blocks), df)
-        return Moments(mean, sd, own, np.full(len(mean), self._pooled_error), self.fit.df)
+            return Moments(mean, sd, own, drawn, drawn_df, drawn, drawn_df)
+        return Moments(mean, sd, own, drawn, drawn_df, np.full(len(mean), self._pooled_error), self.fit.df)
 
     def against(self, base: int, others: Sequence[int], *, family: int | None = None) -> list[Contrast]:
         """Each of `others` against `base`. The simultaneous statements hold together for all of `others`, by Dunnett

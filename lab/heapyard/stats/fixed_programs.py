@@ -56,7 +56,7 @@ class FixedPrograms:
         found = []
         for i in range(len(others)):
             d = float(np.mean([m.mean[i] for m in moments]))
-            own, own_df = self._error([m.own[i] for m in moments], [part.fit.blocks - 1 for part in self.parts])
+            own, own_df = self._single_error(moments, i)
             wide, df = self._error([m.wide[i] for m in moments], [m.df for m in moments])
             t = in_errors(np.array([d]), np.array([wide]))
             if family is None and self.pooled:
@@ -91,6 +91,13 @@ class FixedPrograms:
             rejected = holm(np.array(p), alpha=1 - self.confidence)
         none[first, second] = none[second, first] = rejected
         return none
+
+    def _single_error(self, moments: Sequence[Moments], i: int) -> tuple[float, int]:
+        """Of the mean of pair i over several workloads: from its moderated variances, for few blocks of one workload would
+        else decide the width alone. Of one workload: the pair's own, as Contrasts has it."""
+        if len(moments) == 1:
+            return self._error([moments[0].own[i]], [self.parts[0].fit.blocks - 1])
+        return self._error([m.drawn[i] for m in moments], [m.drawn_df for m in moments])
 
     def shares(self, base: int, others: Columns) -> NDArray[np.float64]:
         """Which share of the variance (summed over `others`) each workload brings: more trials help most at the largest."""

@@ -27,8 +27,10 @@ def moderated(variances: NDArray[np.float64], df: int) -> tuple[NDArray[np.float
     if len(variances) < _FEWEST or df < 1 or not np.all(variances > 0):
         return variances, df
     logs = np.log(variances)
-    prior = min(MOST_PRIOR_DF, 2 * _inverse_trigamma(float(logs.var(ddof=1)) - float(polygamma(1, df / 2))))
-    common = math.exp(float(logs.mean()) - float(digamma(df / 2)) + math.log(df / 2))
+    chance = float(polygamma(1, df / 2))  # variance of the logarithm of an estimate
+    prior = min(MOST_PRIOR_DF, 2 * _inverse_trigamma(float(logs.var(ddof=1)) - chance))
+    # The last term: the exponential of a mean of few logarithms is too large.
+    common = math.exp(float(logs.mean()) - float(digamma(df / 2)) + math.log(df / 2) - chance / (2 * len(logs)))
     return (prior * common + df * variances) / (prior + df), math.floor(prior + df)
 
 
