@@ -46,8 +46,11 @@ def group() -> Iterator[Path]:
 
 def within(group: Path, mebibytes: int, heap: str, least: int, most: int, at_most: int) -> tuple[int, list[int]]:
     """Exit code, and the mebibytes told."""
-    version_2 = (group / "memory.max").exists()
-    (group / ("memory.max" if version_2 else "memory.limit_in_bytes")).write_text(str(mebibytes << 20))
+    limit, swap = ("memory.max", "memory.swap.max") if (group / "memory.max").exists() else (
+        "memory.limit_in_bytes", "memory.swappiness")
+    (group / limit).write_text(str(mebibytes << 20))
+    if (group / swap).exists():
+        (group / swap).write_text("0")
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     if heap != "glibc":
         environment["LD_PRELOAD"] = str(places.native(f"lib{heap}.so").resolve())
