@@ -81,8 +81,10 @@ def test_a_heap_serves_what_glibc_serves_before_the_group_is_full(group: Path, m
     assert not wrong
 
 
-@pytest.mark.parametrize("heap", ["bfm", "heapyard"])
+@pytest.mark.parametrize("heap", [
+    heap if heap in ("bfm", "heapyard") else pytest.param(heap, marks=pytest.mark.on_request) for heap in HEAPS])
 def test_what_was_freed_serves_other_sizes(group: Path, heap: str) -> None:
     """Mixed sizes twice, large blocks, small ones, mixed ones again: four fifths of the group each, all freed between."""
     code, told = within(group, 256, heap, 16, 60_000, 256 * 4 // 5)
-    assert code == 0, (code, told[-1])
+    print(f"{heap}: {'served' if code == 0 else 'killed'}")
+    assert code == 0 or heap.startswith((*DESIGNED, "bfm-coarse")), (code, told[-1])

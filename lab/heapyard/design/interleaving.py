@@ -29,7 +29,7 @@ COLD_SHARE = 0.1  # of CPU time, that cold caches at the beginning of slices may
 
 
 class Timed(NamedTuple):
-    """A trial that ended well. `wall`: seconds; `round`: the how-manieth block of its program."""
+    """A trial that ended well. `wall`: seconds; `round`: number of the block among those of its program, from 0."""
 
     stage: str
     round: int
