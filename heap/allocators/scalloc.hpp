@@ -35,14 +35,14 @@
 namespace heapyard {
 
 inline constexpr unsigned kScallocBackends = 64;  // stacks of a slot, at most: as many as processors are used
-inline constexpr unsigned kScallocColours = 32;   // lines of a page at which a span may begin: ours
+inline constexpr unsigned kScallocColours = 8;    // places at which a span may begin: ours
 inline constexpr unsigned kScallocReuse = 80;     // percent of a span's blocks that must be free to reuse it
 
 // The published choices; a variant overrides one.
 struct ScallocDefaults {
   using Pages = os::SystemPages;
-  using Classes = policy::ScallocClasses<>;
-  using Spans = VirtualSpans<Pages, Classes::kVirtualSpan, kScallocColours>;
+  using Spans = VirtualSpans<Pages, std::size_t{2} << 20, kScallocColours>;
+  using Classes = policy::ScallocClasses<Spans::kSpan, Spans::kColouring>;
   using OnEmpty = EagerMadvise;
   using Cleanup = EagerCleanup;
   template <class Span>
@@ -94,6 +94,7 @@ struct ScallocWithoutReuse : ScallocDefaults {
   static constexpr unsigned kReuse = 100;
 };
 struct ScallocUncoloured : ScallocDefaults {
+  using Classes = policy::ScallocClasses<>;
   using Spans = VirtualSpans<Pages, Classes::kVirtualSpan>;
 };
 struct ScallocLazy : ScallocDefaults {
@@ -117,14 +118,14 @@ struct ScallocWithStacks : ScallocDefaults {
 struct ScallocPerCore : ScallocDefaults {
   static constexpr bool kPerCore = true;
 };
-template <std::size_t Bytes, bool Whole = false>
+template <std::size_t Bytes, bool Whole = false, unsigned Share = 2>
 struct ScallocSpansOf : ScallocDefaults {
-  using Classes = policy::ScallocClasses<Bytes, Whole>;
   using Spans = VirtualSpans<Pages, Bytes, kScallocColours>;
+  using Classes = policy::ScallocClasses<Bytes, Spans::kColouring, Whole, Share>;
 };
-// What virtual spans cost in page tables, and the idea without that: of spans of 64 KiB 32 share a page table. Blocks
-// above half a span come from BFM's tree, for a mapping each would be many.
-struct ScallocOfSmallSpans : ScallocSpansOf<std::size_t{64} << 10> {};
+// What virtual spans cost in page tables, and the idea without that: of spans of 64 KiB 32 share a page table. Real
+// spans fill them. Blocks above a quarter of a span come from BFM's tree, for a mapping each would be many.
+struct ScallocOfSmallSpans : ScallocSpansOf<std::size_t{64} << 10, true, 4> {};
 struct ScallocSharedTablesParts : ScallocParts<ScallocOfSmallSpans> {
   using Large = ObservedRanges<BestFitTree<Outside, HugeSteps<Outside>>>;
   static inline constinit Large large;

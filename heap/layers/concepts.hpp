@@ -34,7 +34,8 @@ concept PlacedPageSource = requires(void* memory, std::size_t bytes) {
   { T::hold(bytes, bytes) } -> std::same_as<void*>;
   { T::place_in_held(memory, bytes, true) } -> std::same_as<bool>;
   { T::filled(memory) } -> std::same_as<bool>;
-  { T::limit() } -> std::same_as<std::size_t>;
+  { T::limit() } -> std::same_as<std::size_t>;        // of address space
+  { T::group_limit() } -> std::same_as<std::size_t>;  // of memory that is touched
   { T::charges() } -> std::same_as<bool>;
   { T::unmap(memory, bytes) } -> std::same_as<bool>;
   { T::decommit(memory, bytes) } -> std::same_as<bool>;

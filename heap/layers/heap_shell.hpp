@@ -31,6 +31,7 @@ class HeapShell {
   using Holder = typename Map::Holder;
   using Classes = typename Map::Classes;
   using Front = typename Parts::Front;
+  using Thread = typename Front::Thread;
   using Visit = typename Front::Visit;
   using Large = typename Parts::Large;
   using Samples = typename Parts::Samples;
@@ -114,6 +115,7 @@ class HeapShell {
     const Visit visit = Process::enter_patiently();
     if (visit.again) return false;
     work_off(Process::kAll);
+    release_idle(visit.thread, 0);
     Parts::pool.trim(false);
     Parts::large.trim();
     Samples::trim();
@@ -163,22 +165,41 @@ class HeapShell {
     if (block == nullptr) [[likely]]
       block = Parts::front.refill(visit, c);
     if constexpr (Parts::Tight::kPacks) {
+      if (Parts::spans.took_from_group()) [[unlikely]]
+        shrink_ranges();
       if (block == nullptr) [[unlikely]]
-        block = pack_tight(bytes, alignment);
+        block = pack_tight(visit.thread, bytes, alignment);
     }
     Process::leave(visit);
     return os::or_no_memory(block);
   }
 
   // For a thread that is inside.
-  [[gnu::noinline, gnu::cold]] static void* pack_tight(std::size_t bytes, std::size_t alignment) {
+  [[gnu::noinline, gnu::cold]] static void* pack_tight(Thread* thread, std::size_t bytes, std::size_t alignment) {
+    if (Parts::spans.in_group()) give_idle_back(thread);
     void* block = Parts::tight.allocate(bytes, alignment);
-    if (block != nullptr || !shrink()) return block;
+    if (block != nullptr || !shrink(thread)) return block;
     return Parts::tight.allocate(bytes, alignment);
   }
 
+  // Of front ends that keep objects, or empty spans.
+  static void release_idle([[maybe_unused]] Thread* thread, [[maybe_unused]] std::size_t few) {
+    if constexpr (requires { Parts::front.release_idle(thread, few); }) Parts::front.release_idle(thread, few);
+  }
+
+  // Where a control group would kill: memory that lies idle. O(1) while little does.
+  static void give_idle_back(Thread* thread) {
+    release_idle(thread, Parts::spans.few());
+    Parts::pool.trim(true);
+    shrink_ranges();
+  }
+  static void shrink_ranges() {
+    if (Parts::large.usage().free > Parts::spans.few()) Parts::large.shrink();
+  }
+
   // Gives back the address space of what is free; whether there may be more of it now.
-  static bool shrink() {
+  static bool shrink(Thread* thread) {
+    release_idle(thread, 0);
     Parts::pool.trim(true);
     return Parts::large.shrink();
   }
@@ -206,16 +227,22 @@ class HeapShell {
 
   // `alignment`: 0 for what every range has.
   [[gnu::noinline]] static void* allocate_large(std::size_t bytes, std::size_t alignment) {
+    if constexpr (Parts::Tight::kPacks) {
+      if (Parts::spans.in_group()) [[unlikely]]
+        return allocate_large_after(give_idle_back, bytes, alignment);
+    }
     void* block = Blocks::allocate(Parts::large, bytes, alignment, [] { work_off(Process::kFew); });
     if (!Parts::Tight::kPacks || block != nullptr || bytes > Blocks::kMost) [[likely]]
       return block;
-    return allocate_large_after_shrinking(bytes, alignment);
+    return allocate_large_after(shrink, bytes, alignment);
   }
-  [[gnu::noinline, gnu::cold]] static void* allocate_large_after_shrinking(std::size_t bytes, std::size_t alignment) {
+  template <class Work>
+  [[gnu::noinline, gnu::cold]] static void* allocate_large_after(Work work, std::size_t bytes, std::size_t alignment) {
     const Visit visit = Process::enter();
-    if (visit.again) return nullptr;
-    shrink();
-    Process::leave(visit);
+    if (!visit.again) {
+      work(visit.thread);
+      Process::leave(visit);
+    }
     return Blocks::allocate(Parts::large, bytes, alignment, [] { work_off(Process::kFew); });
   }
 

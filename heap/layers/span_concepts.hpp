@@ -35,6 +35,11 @@ concept SpanStore = requires(T store, typename T::Span* span, unsigned number) {
   } -> std::same_as<typename T::Span*>;  // for a class, by a thread; null when there are none
   { store.put(span, number) } -> std::same_as<void>;
 };
+// One that is told when lists elsewhere may hold empty spans.
+template <class T>
+concept ExpectingSpanStore = SpanStore<T> && requires(T store) {
+  { store.expect_empty() } -> std::same_as<void>;
+};
 
 // Objects of size classes, several under one acquisition. allocate gives how many it got: 0 when memory is out.
 template <class T>
@@ -149,6 +154,7 @@ concept ThreadBuffer =
       { T::release(pool, &buffer, span, block) } -> std::same_as<void>;
       { buffer.open(number) } -> std::same_as<void>;
       { buffer.close(pool) } -> std::same_as<void>;
+      { buffer.release_empty(pool) } -> std::same_as<void>;
       { buffer.is_open() } -> std::same_as<bool>;
     };
 

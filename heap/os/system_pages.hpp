@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heap/os/address_space.hpp"
+#include "heap/os/memory_group.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard::os {
@@ -17,6 +18,7 @@ struct SystemPages {
   static AddressWindow window(std::size_t most, std::size_t alignment) { return os::free_window(most, alignment); }
   static bool filled(void* page) { return os::filled(page); }
   static std::size_t limit() { return os::address_limit(); }
+  static std::size_t group_limit() { return os::group_limit(); }
   static bool charges() { return os::charges_for_untouched(); }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
   static void refuse_huge_pages(void* memory, std::size_t bytes) { os::refuse_huge_pages(memory, bytes); }

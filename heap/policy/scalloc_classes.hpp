@@ -2,9 +2,11 @@
 // scalloc's size classes: steps of 16 bytes up to 256, powers of two from there to 1 MiB.
 //
 // Source: the published code (2015); each class with the bytes of its real span and the number of blocks in it. A
-// real span of a fine class has 32 KiB, of a coarse one as many pages as its blocks need. Cost: O(1).
+// real span of a fine class has 32 KiB, less what it may begin later; a coarse one has as many pages as its blocks
+// need. Cost: O(1).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -24,44 +26,43 @@ namespace scalloc {
 
 inline constexpr unsigned kFine = 16;  // the last class of fine steps
 inline constexpr std::size_t kHeader = 128;
-inline constexpr std::size_t kColouring = 4096;  // bytes by which a span may begin later
 
 constexpr std::size_t bytes_of(unsigned c) { return c <= kFine ? c * 16 : std::size_t{1} << (c - 8); }
 
-// `most`: bytes the real span must fit into.
-constexpr SpanShape shape_of(unsigned c, std::size_t most) {
+// `most`: bytes the real span must fit into. `later`: by how many bytes it may begin later.
+constexpr SpanShape shape_of(unsigned c, std::size_t most, std::size_t later) {
   constexpr std::size_t kPage = 4096;
   const std::size_t bytes = bytes_of(c);
   if (c <= kFine) {
-    constexpr std::size_t kSpan = 32768;
-    return {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>((kSpan - kHeader) / bytes), kSpan, 0};
+    const std::size_t span = 32768 - later;  // so it touches eight pages wherever it begins
+    return {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>((span - kHeader) / bytes),
+            static_cast<std::uint32_t>(span), 0};
   }
   // 64 blocks up to 2 KiB, then as many as a mebibyte allows for, by halves.
   std::size_t blocks = c <= 19 ? 64 : c <= 21 ? 32 : c <= 24 ? 16 : std::size_t{1} << (28 - c);
-  while (blocks * bytes + kHeader + kColouring > most) blocks /= 2;
+  while (blocks * bytes + kHeader + later > most) blocks /= 2;
   const std::size_t span = ((blocks * bytes + kHeader) / kPage + 1) * kPage;
   return {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(span),
           c <= kFine + 1 ? 0 : c - kFine - 1};
 }
 
 // A real span that fills its virtual span: as many blocks as fit, and as a span can count.
-constexpr SpanShape whole_shape_of(unsigned c, std::size_t span) {
+constexpr SpanShape whole_shape_of(unsigned c, std::size_t span, std::size_t later) {
   constexpr std::size_t kMostBlocks = 0xffff;
-  const std::size_t bytes = bytes_of(c), fit = (span - kHeader - kColouring) / bytes;
+  const std::size_t bytes = bytes_of(c), fit = (span - kHeader - later) / bytes;
   return {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(fit < kMostBlocks ? fit : kMostBlocks),
-          static_cast<std::uint32_t>(span - kColouring), 0};
+          static_cast<std::uint32_t>(span - later), 0};
 }
 
 }  // namespace scalloc
 
-// VirtualSpan: bytes, a power of two; blocks of more than half of it have no class. Whole: real spans fill it, which
-// is to have no virtual spans.
-template <std::size_t VirtualSpan = std::size_t{2} << 20, bool Whole = false>
+// VirtualSpan: bytes, a power of two. Later: by how many bytes a span may begin later. Whole: real spans fill it, which
+// is to have no virtual spans. Share: blocks of more than one part of it in so many have no class.
+template <std::size_t VirtualSpan = std::size_t{2} << 20, std::size_t Later = 0, bool Whole = false, unsigned Share = 2>
 struct ScallocClasses {
   static constexpr std::size_t kVirtualSpan = VirtualSpan;
   static constexpr unsigned kFine = scalloc::kFine;
-  static constexpr std::size_t kLargest =
-      VirtualSpan / 2 < std::size_t{1} << 20 ? VirtualSpan / 2 : std::size_t{1} << 20;
+  static constexpr std::size_t kLargest = std::min(VirtualSpan / Share, std::size_t{1} << 20);
   static constexpr unsigned kClasses = static_cast<unsigned>(std::bit_width(kLargest - 1)) + 9;  // class 0 is nobody's
 
   static constexpr unsigned kSlots = 13;  // of the span-pool
@@ -81,7 +82,7 @@ struct ScallocClasses {
   static constexpr std::array<SpanShape, kClasses> kShapes = [] {
     std::array<SpanShape, kClasses> shapes{};
     for (unsigned c = 1; c < kClasses; ++c) {
-      shapes[c] = Whole ? scalloc::whole_shape_of(c, VirtualSpan) : scalloc::shape_of(c, VirtualSpan);
+      shapes[c] = Whole ? scalloc::whole_shape_of(c, VirtualSpan, Later) : scalloc::shape_of(c, VirtualSpan, Later);
     }
     return shapes;
   }();

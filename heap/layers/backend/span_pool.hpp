@@ -65,6 +65,12 @@ class SpanPool {
     push(span, thread);
   }
 
+  // Lists elsewhere may hold empty spans now. Whether one came since this was last asked: a hint.
+  void expect_empty() {
+    if (!expected_.load(std::memory_order_relaxed)) expected_.store(true, std::memory_order_relaxed);
+  }
+  bool expects_empty() { return expected_.exchange(false, std::memory_order_relaxed); }
+
   // Gives back all but the first page of each span that is here now; their address space too, if `all`: O(1) then when
   // none came since.
   void trim(bool all) {
@@ -140,6 +146,7 @@ class SpanPool {
   Spans& spans_;
   std::atomic<Span*> made_{nullptr};  // the newest; each leads to the one before it
   std::atomic<bool> came_{false};     // a span, since all address space was given back
+  std::atomic<bool> expected_{false};
   std::atomic<unsigned> backends_{0};
   Stack stacks_[kSlots][Backends];
 };

@@ -109,6 +109,12 @@ class CoreBuffers {
     for (Guarded& guarded : buffers_) guarded.lock.reset();
   }
 
+  // Empty spans that buffers have listed go to the pool. O(spans listed), and O(1) if none became empty since.
+  void release_idle(const Thread*, std::size_t) {
+    if (!pool_.expects_empty()) return;
+    for (Guarded& guarded : buffers_) guarded.buffer.release_empty(pool_);
+  }
+
   std::size_t free_bytes() { return 0; }  // beyond what its spans know: VirtualSpanMap::usage()
 
  private:

@@ -145,6 +145,20 @@ class MagazineCache : public NothingHeld {
     *thread->top[c]++ = object;
   }
 
+  // What the calling thread holds goes back, if it is more than `few` bytes. `own`: the thread's, or null. O(objects
+  // held).
+  void release_idle(Thread* own, std::size_t few) {
+    if (own == nullptr) return;
+    std::size_t held = 0;
+    for (unsigned c = 0; c < Classes::kClasses; ++c)
+      held += static_cast<std::size_t>(own->top[c] - own->floor[c]) * Classes::kShapes[c].bytes;
+    if (held <= few) return;
+    for (unsigned c = 0; c < Classes::kClasses; ++c) {
+      void** const end = std::exchange(own->top[c], own->floor[c]);
+      give_back(*own, own->floor[c], end);
+    }
+  }
+
   // Null when memory is out, or there are very many threads.
   Thread* start() {
     if (!places_.take()) return nullptr;

@@ -34,7 +34,7 @@ struct CleanupAsBuilt {
 };
 
 // Percent: of a span's blocks that must be free for it to be reused; 100 means never before it is empty.
-template <SpanClasses ClassesT, SpanStore PoolT, unsigned Percent = 80, CleanupPolicy Cleanup = EagerCleanup,
+template <SpanClasses ClassesT, ExpectingSpanStore PoolT, unsigned Percent = 80, CleanupPolicy Cleanup = EagerCleanup,
           template <class> class ListsT = ReusableDeque>
 class AllocationBuffer {
   static_assert(Cleanup::kInFree || Percent < 100, "an empty span would never be listed");
@@ -125,12 +125,25 @@ class AllocationBuffer {
     id_.store(0, std::memory_order_release);
   }
 
+  // Brings empty spans that are listed to the pool: for when memory is short. Any thread may, beside the owner too.
+  // O(spans listed).
+  void release_empty(Pool& pool) {
+    for (unsigned c = 1; kKeepsEmpty && c < Classes::kClasses; ++c) {
+      reusable_[c].drain(
+          Classes::kShapes[c].blocks, false, [&](Span* span) { pool.put(span, number_); },
+          [&](Span* span) { settle(pool, span, number_); });
+    }
+  }
+
   bool is_open() const { return id_.load(std::memory_order_relaxed) != 0; }
 
   Atomic<AllocationBuffer*> link{nullptr};  // of a stack of buffers without a thread
   AllocationBuffer* before = nullptr;       // made before this one; never changes
 
  private:
+  // Whether lists may hold empty spans.
+  static constexpr bool kKeepsEmpty = !Cleanup::kInFree || !Lists::kRemoves;
+
   // The hot span floats.
   void leave(Pool& pool, unsigned c) {
     Span* span = hot_[c];
@@ -143,12 +156,13 @@ class AllocationBuffer {
 
   // A span for the hot slot, its remote blocks taken.
   Span* next_span(Pool& pool, unsigned c) {
+    const auto again = [&](Span* other) { settle(pool, other, number_); };
     if constexpr (!Cleanup::kInFree) {
       const std::uint32_t all = Classes::kShapes[c].blocks;
-      reusable_[c].drain(all, Cleanup::kDrops, [&](Span* empty) { pool.put(empty, number_); });
+      reusable_[c].drain(all, Cleanup::kDrops, [&](Span* empty) { pool.put(empty, number_); }, again);
     }
     const std::uint64_t id = id_.load(std::memory_order_relaxed);
-    Span* span = reusable_[c].take(id, [&](Span* other) { settle(pool, other, number_); });
+    Span* span = reusable_[c].take(id, again);
     if (span == nullptr) {
       span = pool.get(c, number_);
       if (span == nullptr) return nullptr;
@@ -176,6 +190,7 @@ class AllocationBuffer {
       const std::uint32_t all = Classes::kShapes[c].blocks, free = span->free_blocks();
       auto* of = core::Tagged(owner).template pointer<AllocationBuffer>();
       const bool looks = Cleanup::kInFree || (seen & Span::kDropped) || closing(owner, of, c);
+      if (kKeepsEmpty && free == all) pool.expect_empty();
       if ((seen & Span::kReuse) && !(seen & Span::kDropped)) {
         if (!Lists::kRemoves || free != all || !looks) return;
         if (of != nullptr && of->reusable_[c].remove(span, seen, owner)) return pool.put(span, number);
@@ -202,10 +217,12 @@ class AllocationBuffer {
   Lists reusable_[Classes::kClasses];
 };
 
-template <SpanClasses Classes, SpanStore Pool, unsigned Percent, CleanupPolicy Cleanup, template <class> class Lists>
+template <SpanClasses Classes, ExpectingSpanStore Pool, unsigned Percent, CleanupPolicy Cleanup,
+          template <class> class Lists>
 constinit typename Pool::Span AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::no_span_{};
 
-template <SpanClasses Classes, SpanStore Pool, unsigned Percent, CleanupPolicy Cleanup, template <class> class Lists>
+template <SpanClasses Classes, ExpectingSpanStore Pool, unsigned Percent, CleanupPolicy Cleanup,
+          template <class> class Lists>
 constinit AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>
     AllocationBuffer<Classes, Pool, Percent, Cleanup, Lists>::nobody{&no_span_};
 

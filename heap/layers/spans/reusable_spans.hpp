@@ -3,9 +3,9 @@
 //
 // Idea: scalloc has both (OOPSLA 2015, section 2.5). A deque gives the span that was listed first. It releases a span
 // that becomes empty, in the free that empties it. A stack takes no lock and gives the span that was listed last. It
-// keeps empty spans until they are taken.
-// Cost: O(1) each; close, and drain for lazy variants, O(spans listed). Threads: any may add and remove; the rest is
-// the owner's. Atomics and locks: the span's Concurrency.
+// keeps empty spans until they are taken, or memory is short.
+// Cost: O(1) each; close and drain O(spans listed). Threads: any may add, remove and drain; the rest is the owner's.
+// Atomics and locks: the span's Concurrency.
 //
 // INVARIANT: REUSE in a span's epoch says that its owner listed it here, unless DROPPED says that the span has left the
 // list for good.
@@ -66,8 +66,8 @@ class ReusableDeque {
 
   // Looks at every span: removes those that are empty and gives them to put(); drops the others but for the one listed
   // first, if `drops`.
-  template <class Put>
-  void drain(std::uint32_t all, bool drops, Put put) {
+  template <class Put, class Settle>
+  void drain(std::uint32_t all, bool drops, Put put, Settle) {
     const os::Locked locked(lock_);
     Span* const last = spans_.empty() ? nullptr : spans_.front()->prev;
     for (Span *span = spans_.front(), *next; span != nullptr; span = next) {
@@ -139,6 +139,23 @@ class ReusableStack {
     return nullptr;
   }
 
+  // As the deque's, which drops nothing. What is not empty comes back in its order. If the owner has closed meanwhile,
+  // it did not see what was taken here.
+  template <class Put, class Settle>
+  void drain(std::uint32_t all, bool, Put put, Settle settle) {
+    const std::uint64_t owner = owner_.load(std::memory_order_seq_cst);
+    core::TaggedStack<Span, Concurrency> kept;
+    while (Span* span = spans_.pop()) {
+      const std::uint32_t seen = span->sample();
+      if (span->free_blocks() == all && span->mark_full(seen))
+        put(span);
+      else
+        kept.push(span);
+    }
+    while (Span* span = kept.pop()) spans_.push(span);
+    if (owner == 0 || closing(owner)) empty(settle);
+  }
+
   template <class Settle>
   void close(Settle settle) {
     owner_.store(0, std::memory_order_seq_cst);
@@ -146,9 +163,12 @@ class ReusableStack {
   }
 
  private:
+  // What settle() lists again, for who has the list meanwhile, stays.
   template <class Settle>
   void empty(Settle settle) {
-    while (Span* span = spans_.pop()) {
+    core::TaggedStack<Span, Concurrency> all;
+    while (Span* span = spans_.pop()) all.push(span);
+    while (Span* span = all.pop()) {
       span->unmark_reuse(span->sample());
       settle(span);
     }

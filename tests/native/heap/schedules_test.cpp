@@ -225,6 +225,7 @@ struct SpansOf {
       const std::size_t at = index(span);
       if (!std::exchange(out[at], false) || live[at] != 0) Explorer::fail();  // there already, or in use
     }
+    void expect_empty() {}
     std::size_t spans_out() const { return static_cast<std::size_t>(std::ranges::count(out, true)); }
   };
   using Buffer = AllocationBuffer<SmallClasses, Pool, 40, EagerCleanup, Lists>;
@@ -306,6 +307,31 @@ struct SpansOf {
     };
   }
 
+  // Memory is short: all lists are looked through while another thread frees a listed span's last block, and its owner
+  // ends or takes it.
+  static Explorer::Scenario draining(bool ends) {
+    return [ends](Explorer::Bodies& bodies) {
+      auto state = std::make_shared<State>();
+      std::array<void*, 4> blocks;
+      for (void*& block : blocks) block = state->allocate(state->own);  // the fourth is of the next span
+      for (std::size_t i : {0, 1}) state->free(state->own, blocks[i]);
+      bodies.push_back([=] { state->own.release_empty(state->pool); });
+      bodies.push_back([=] { state->free(state->other, blocks[2]); });
+      bodies.push_back([=] {
+        if (ends) return state->own.close(state->pool);
+        std::array<void*, 3> rest;  // the second leaves the hot span and takes the listed one, or a new one
+        for (void*& block : rest) block = state->allocate(state->own);
+        if (std::set<void*>(rest.begin(), rest.end()).size() != rest.size()) Explorer::fail();
+      });
+      return [=] {
+        state->own.release_empty(state->pool);
+        if (!ends) state->own.close(state->pool);
+        state->other.close(state->pool);
+        return !ends || state->pool.spans_out() == 1;  // that of the fourth block, which is still out
+      };
+    };
+  }
+
   // A span becomes empty, is used anew and floats again, while a thread that counted it before still thinks about it.
   static Explorer::Scenario used_anew() {
     return [](Explorer::Bodies& bodies) {
@@ -333,11 +359,41 @@ TEST(Schedules, ASpanMayFloatOntoALockFreeStack) { expect_right(SpansOf<Faultles
 TEST(Schedules, ASpanOnALockFreeStackIsNotLostWhenItsOwnerEnds) {
   expect_right(SpansOf<Faultless, ReusableStack>::ending());
 }
+TEST(Schedules, MemoryMayRunShortWhileAnOwnerEnds) {
+  expect_right(SpansOf<Faultless, ReusableStack>::draining(true));
+  expect_right(SpansOf<Faultless>::draining(true));
+}
+TEST(Schedules, MemoryMayRunShortWhileAnOwnerTakesASpan) {
+  expect_right(SpansOf<Faultless, ReusableStack>::draining(false));
+}
 TEST(Schedules, ALockFreeStackOfSpansThatLosesUpdatesIsCaught) {
   expect_caught(SpansOf<LosesUpdates, ReusableStack>::ending());
 }
 TEST(Schedules, RemoteStacksThatLoseUpdatesAreCaught) { expect_caught(SpansOf<LosesUpdates>::last_blocks()); }
 TEST(Schedules, SpansWithoutEpochsAreCaught) { expect_caught(SpansOf<ForgetsEpochs>::used_anew()); }
+
+// A list gets another owner just when it was drained: what that one has listed is looked at once, and stays.
+TEST(Schedules, AStackOfSpansMayChangeHandsWhileItIsDrained) {
+  ListSpan empty{}, listed{};
+  empty.local_count = 3;
+  listed.owner = 2;
+  ReusableStack<ListSpan> list;
+  int settled = 0;
+  const auto settle = [&](ListSpan* span) {
+    if (++settled < 5) list.add(span, span->sample(), 2, [](ListSpan*) { FAIL(); });
+  };
+  list.open(1);
+  list.add(&empty, empty.sample(), 1, settle);
+  const auto put = [&](ListSpan* span) {
+    EXPECT_EQ(span, &empty);
+    list.open(2);
+    list.add(&listed, listed.sample(), 2, settle);
+  };
+  list.drain(3, false, put, settle);
+  EXPECT_EQ(settled, 1);
+  EXPECT_EQ(list.take(2, settle), &listed);
+  EXPECT_EQ(list.take(2, settle), nullptr);
+}
 
 // --- slabs: a bitset and a count, moved by whoever frees
 

@@ -42,6 +42,7 @@ struct ScarcePages {
   static bool filled(void* page) { return os::filled(page); }
   static inline std::atomic<std::size_t> most = SIZE_MAX;  // the process's address space
   static std::size_t limit() { return most; }
+  static std::size_t group_limit() { return SIZE_MAX; }
   // Spans give their memory back whole, and are charged for it again.
   static bool charges() { return true; }
   static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }

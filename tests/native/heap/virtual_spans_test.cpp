@@ -20,7 +20,8 @@ constexpr std::size_t kMiB = std::size_t{1} << 20, kPage = 4096;
 struct ToldPages {
   static inline std::map<std::uintptr_t, std::uintptr_t> mapped;
   static inline std::set<std::uintptr_t> occupied;  // places where something of the program lies
-  static inline std::size_t most, granted, decommitted;
+  static inline std::size_t most, group, granted, decommitted;
+  static inline unsigned looks;                  // at the group's limit
   static inline std::set<std::uintptr_t> usual;  // places of 2 MiB where huge pages are refused
   static inline bool windows, locks, strict;
   static inline std::uintptr_t kernels_place;  // of the next mapping anywhere
@@ -29,7 +30,8 @@ struct ToldPages {
     mapped.clear();
     occupied.clear();
     usual.clear();
-    most = granted = SIZE_MAX;
+    most = group = granted = SIZE_MAX;
+    looks = 0;
     decommitted = 0;
     windows = true;
     locks = strict = false;
@@ -91,6 +93,10 @@ struct ToldPages {
   static void* map_near(void* wish, std::size_t) { return wish; }
   static bool filled(void*) { return locks; }
   static std::size_t limit() { return most; }
+  static std::size_t group_limit() {
+    ++looks;
+    return group;
+  }
   static bool charges() { return strict; }
 };
 
@@ -206,6 +212,42 @@ TEST_F(VirtualSpansTest, UnderALimitSpansTakeAShareWheneverItIsSetAndMoreWhenItI
   EXPECT_EQ(small, nullptr);
   ToldPages::most = SIZE_MAX;
   EXPECT_NE(get_again(kMiB), nullptr);
+}
+
+TEST_F(VirtualSpansTest, InAControlGroupSpansTakeAShareOfItsMemory) {
+  spans_.reserve();
+  ToldPages::group = Spans::kGroupShare * 100 * kMiB;
+  std::size_t count = 0;
+  std::size_t there = 0;
+  void* const first = spans_.allocate(kMiB, there);
+  ASSERT_NE(first, nullptr);
+  EXPECT_FALSE(spans_.in_group());  // nobody asks for so little
+  EXPECT_EQ(ToldPages::looks, 0u);
+  for (; get(kMiB) != nullptr; ++count) ASSERT_LT(count, 100u);
+  EXPECT_GE(count, 97u);
+  EXPECT_TRUE(spans_.in_group());
+  EXPECT_TRUE(spans_.took_from_group());
+  EXPECT_FALSE(spans_.took_from_group());
+  EXPECT_LE(ToldPages::looks, 6u);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(get(kMiB), nullptr);
+  EXPECT_LE(ToldPages::looks, 10u);
+  // Memory that may be used again unasked still counts; what is unmapped does not.
+  spans_.give_back(first, there, false);
+  EXPECT_EQ(get_again(kMiB), nullptr);
+  spans_.give_back(first, there, true);
+  EXPECT_NE(get_again(kMiB), nullptr);
+  EXPECT_EQ(get_again(kMiB), nullptr);
+  ToldPages::group = SIZE_MAX;
+  EXPECT_NE(get_again(kMiB), nullptr);
+  EXPECT_FALSE(spans_.in_group());
+}
+
+TEST_F(VirtualSpansTest, WhatIsMappedWholeCountsInTheGroupAsFarAsItIsUsed) {
+  spans_.reserve();
+  ToldPages::group = Spans::kGroupShare * (std::size_t{1} << 40);
+  for (std::size_t i = 0; i <= Spans::kApart; ++i) ASSERT_NE(get(kPage), nullptr);
+  ToldPages::group = Spans::kGroupShare * (Spans::kApart + 2'000) * 3 * kPage;
+  for (int i = 0; i < 500; ++i) ASSERT_NE(get(kPage), nullptr);
 }
 
 TEST_F(VirtualSpansTest, OneReservationIsHeldWhereNoPlaceCanBeAskedFor) {
