@@ -32,16 +32,21 @@ std::string_view file_text(const char* path, char (&space)[Most]) {
   return {space, got < 0 ? 0 : static_cast<std::size_t>(got)};
 }
 
+// From `from` up to `to`, both within the text. substr() may throw, which would take the library of C++.
+constexpr std::string_view part(std::string_view text, std::size_t from, std::size_t to) {
+  return {text.data() + from, to - from};
+}
+
 // The path of a group in the text of /proc/self/cgroup, whose lines are "number:controllers,with,commas:path"; empty if
 // there is none. `controller`: "memory" for control groups of version 1, "" for those of version 2.
 constexpr std::string_view group_path(std::string_view text, std::string_view controller) {
   for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
-    const std::string_view line = text.substr(0, end);
+    const std::string_view line = part(text, 0, end);
     const std::size_t from = line.find(':'), to = from == line.npos ? from : line.find(':', from + 1);
     if (to == line.npos) continue;
     for (std::size_t at = from; at < to; at = std::min(line.find(',', at + 1), to)) {
       const std::size_t next = std::min(line.find(',', at + 1), to);
-      if (line.substr(at + 1, next - at - 1) == controller) return line.substr(to + 1);
+      if (part(line, at + 1, next) == controller) return part(line, to + 1, line.size());
     }
   }
   return {};
@@ -64,8 +69,8 @@ inline std::size_t least_limit(std::string_view mount, std::string_view path, st
         least = std::min(least, limit);
     }
     if (path.empty()) return least;
-    path = path.substr(0, std::min(path.rfind('/'), path.size()));
-    if (path.find('/') == path.npos) path = {};
+    const std::size_t end = path.rfind('/');
+    path = part(path, 0, end == path.npos ? 0 : end);
   }
 }
 
