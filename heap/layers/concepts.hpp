@@ -40,6 +40,7 @@ concept PlacedPageSource = requires(void* memory, std::size_t bytes) {
   { T::unmap(memory, bytes) } -> std::same_as<bool>;
   { T::decommit(memory, bytes) } -> std::same_as<bool>;
   { T::refuse_huge_pages(memory, bytes) } -> std::same_as<void>;
+  { T::prefer_huge_pages(memory, bytes) } -> std::same_as<void>;
 };
 
 // How a tree grows: memory of `need` bytes when so many are mapped; `bytes` becomes how many there are.

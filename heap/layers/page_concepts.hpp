@@ -18,12 +18,13 @@ template <class T>
 concept GrowingWindow = requires(T window, const T& constant, const void* pointer, std::uintptr_t at) {
   typename T::Pages;
   { T::kAlignment } -> std::convertible_to<std::size_t>;
+  { T::kHugePage } -> std::convertible_to<std::size_t>;
   { window.reserve() } -> std::same_as<void>;
   { constant.contains(pointer) } -> std::same_as<bool>;
   { constant.start() } -> std::same_as<std::uintptr_t>;
   { constant.end() } -> std::same_as<std::uintptr_t>;
   { constant.bytes() } -> std::same_as<std::size_t>;
-  { window.commit(at, at) } -> std::same_as<os::Placed>;
+  { window.commit(at, at, true) } -> std::same_as<os::Placed>;
   { window.uncommit(at, at) } -> std::same_as<bool>;
   { window.move(at, at, std::size_t{1}) } -> std::same_as<bool>;
 };

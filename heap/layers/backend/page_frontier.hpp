@@ -2,8 +2,9 @@
 // How far the pages of a window are there, and by which steps they come.
 //
 // Idea: the heap grows upwards, by a quarter of what is there, so neighbours stay one mapping to the system. Where a
-// mapping of the program's lies in the way, the next piece begins behind it. Cost: up to kTries times the system calls
-// of a piece. Threads: the owner's lock; there() may be asked by any.
+// mapping of the program's lies in the way, the next piece begins behind it. If huge pages are wanted, the heap grows
+// up to the next place of one with small pages, then by whole ones. Cost: up to kTries times the system calls of a
+// piece. Threads: the owner's lock; there() may be asked by any.
 #pragma once
 
 #include <atomic>
@@ -24,16 +25,21 @@ class PageFrontier {
   std::uint32_t top() const { return top_; }
   std::uint32_t there() const { return there_.load(std::memory_order_relaxed); }
 
-  // New pages, `need` at least, of how many; they end at top(). 0: there are no more.
-  [[gnu::noinline, gnu::cold]] std::uint32_t grow(std::uint32_t need) {
+  // New pages, `need` at least, of how many; they end at top(). 0: there are no more. `dense`: they will all be used.
+  [[gnu::noinline, gnu::cold]] std::uint32_t grow(std::uint32_t need, bool dense) {
     const std::uint32_t quarter = there() / 4;
     std::uint32_t step = quarter < kLeastStep ? kLeastStep : quarter > kMostStep ? kMostStep : quarter;
     if (top_ == 0) top_ = behind_gap(map_.first_page());
     for (unsigned tries = 0; tries < kTries; ++tries) {
+      const std::uint32_t small = (kHuge - top_ % kHuge) % kHuge;  // pages before the next huge one
+      const bool huge = dense && small == 0 && step >= need && unit() == 1;
+      if (huge) step = kHuge;
+      if (dense && small >= need && step > small) step = small;
       const auto pages = static_cast<std::uint32_t>(os::round_up(step < need ? need : step, unit()));
       if (top_ >= map_.end_page() || map_.end_page() - top_ <= pages || !map_.cover(top_ + pages + unit())) return 0;
-      const os::Placed placed = map_.window().commit(map_.address_of(top_), map_.address_of(top_ + pages));
+      const os::Placed placed = map_.window().commit(map_.address_of(top_), map_.address_of(top_ + pages), huge);
       if (placed == os::Placed::done) {
+        if (huge) is_huge(top_, top_ + pages);
         there_.store(there() + pages, std::memory_order_relaxed);
         top_ += pages;
         return pages;
@@ -59,6 +65,9 @@ class PageFrontier {
     return true;
   }
 
+  // Whether any of these pages may lie in a huge one.
+  bool may_be_huge(std::uint32_t first, std::uint32_t end) const { return first < huge_end_ && end > huge_from_; }
+
   // So many pages below the end are there again, or no longer: by differences modulo 2^32.
   void count(std::uint32_t more) { there_.store(there() + more, std::memory_order_relaxed); }
   // Pages up to `end` are there now, `more` than there were.
@@ -79,7 +88,13 @@ class PageFrontier {
 
  private:
   static constexpr std::uint32_t kLeastStep = 64, kMostStep = 1024;  // pages
+  static constexpr std::uint32_t kHuge = Map::Window::kHugePage / policy::kSmallPage;
   static constexpr unsigned kTries = 8, kMostPieces = 64;
+
+  void is_huge(std::uint32_t first, std::uint32_t end) {
+    if (huge_end_ == 0 || first < huge_from_) huge_from_ = first;
+    if (end > huge_end_) huge_end_ = end;
+  }
 
   static std::uint32_t unit() { return static_cast<std::uint32_t>(os::page_bytes() / policy::kSmallPage); }
   // A page that belongs to no run lies before each piece, so that nothing is joined across it.
@@ -87,6 +102,7 @@ class PageFrontier {
 
   Map& map_;
   std::uint32_t top_ = 0;
+  std::uint32_t huge_from_ = 0, huge_end_ = 0;  // all huge pages lie between
   std::atomic<std::uint32_t> there_{0};
 };
 

@@ -4,8 +4,9 @@
 // Idea: spans and large blocks of any size take their pages from one place, so nothing is kept for a class that does
 // not use it. A request takes the lower part of the free run that serves it best (free_runs.hpp); else the heap grows.
 // How many pages may stay that are free and dirty, a budget says (page_budget.hpp). What is owed is paid by slow paths,
-// a bounded piece at a time, while no lock is held.
-// Cost: allocate and free O(log N) of N free runs, O(pages / 64) for the bits, and a system call or more when growing.
+// a bounded piece at a time, while no lock is held. Once the heap has some size, it grows by huge pages for what will
+// be dense: 512 page faults in one. Of a huge page from which memory goes back, the advice is taken back too. Cost:
+// allocate and free O(log N) of N free runs, O(pages / 64) for the bits, and a system call or more when growing.
 // settle: one system call of at most kPiece pages. Threads: one lock.
 #pragma once
 
@@ -29,14 +30,15 @@ class PageRuns {
   using Pages = typename Map::Window::Pages;
   static constexpr std::uint32_t kPiece = 1024;     // pages that go back in one call
   static constexpr std::uint32_t kLeastPiece = 64;  // a call for less is not worth it
+  static constexpr std::uint32_t kHugeFrom = 1024;  // pages in use: what is dense asks for huge ones then
 
   constexpr explicit PageRuns(Map& map) : map_(map) {}
 
   // A run of `pages` at a multiple of `alignment` pages, a power of two. Null when memory is out. Its kind is set, and
-  // what names it: of a span all pages.
-  PageRun* allocate(std::uint32_t pages, std::uint32_t alignment, PageRun::Kind kind) {
+  // what names it: of a span all pages. `dense`: whoever uses it touches nearly every page.
+  PageRun* allocate(std::uint32_t pages, std::uint32_t alignment, PageRun::Kind kind, bool dense = false) {
     const os::Locked locked(lock_);
-    PageRun* run = take(pages + alignment - 1, pages, alignment);
+    PageRun* run = take(pages + alignment - 1, pages, alignment, dense && budget_.used() >= kHugeFrom);
     if (run == nullptr) return nullptr;
     run->kind = kind;
     if (kind == PageRun::kSpan)
@@ -168,7 +170,7 @@ class PageRuns {
 
  private:
   static constexpr std::uint32_t kTurns = 64;  // slow paths between two looks at the clock
-  PageRun* take(std::uint32_t enough, std::uint32_t pages, std::uint32_t alignment) {
+  PageRun* take(std::uint32_t enough, std::uint32_t pages, std::uint32_t alignment, bool dense) {
     PageRun* taken = map_.take_record();
     PageRun* front = alignment == 1 || taken == nullptr ? nullptr : map_.take_record();
     if (taken == nullptr || (alignment != 1 && front == nullptr)) {
@@ -176,7 +178,7 @@ class PageRuns {
       return nullptr;
     }
     PageRun* run = free_.fit(enough);
-    if (run == nullptr && space_.grow(enough)) run = free_.fit(enough);
+    if (run == nullptr && space_.grow(enough, dense)) run = free_.fit(enough);
     if (run == nullptr) {
       if (front != nullptr) map_.give_record_back(front);
       map_.give_record_back(taken);
@@ -253,6 +255,7 @@ class PageRuns {
   [[gnu::noinline, gnu::cold]] bool pay() {
     PageRun* run;
     std::uint32_t first, end;
+    bool huge;
     {
       const os::Locked locked(lock_);
       run = free_.largest_dirty();  // the fewest calls
@@ -263,10 +266,13 @@ class PageRuns {
       const std::uint32_t piece = owed > kPiece ? kPiece : owed < kLeastPiece ? kLeastPiece : owed;
       first = run->high - run->low > piece ? run->high - piece : run->low;
       end = run->high;
+      huge = space_.may_be_huge(first, end);
     }
     // A page of the system's goes back whole or not at all.
     const std::uintptr_t page = os::page_bytes();
     const std::uintptr_t from = os::round_up(map_.address_of(first), page), to = map_.address_of(end) & ~(page - 1);
+    // Else the system might fill up what goes back, unasked, with a huge page.
+    if (huge) refuse_huge_pages(from, to);
     const bool gone = from < to && Pages::decommit(reinterpret_cast<void*>(from), to - from);
     const os::Locked locked(lock_);
     std::uint32_t clean = 0;
@@ -279,6 +285,14 @@ class PageRuns {
     went ? budget_.paid(clean) : budget_.forgive();
     free_.join(run, space_.top());
     return went;
+  }
+
+  // Of all huge pages that lie in [from, to) in part.
+  static void refuse_huge_pages(std::uintptr_t from, std::uintptr_t to) {
+    constexpr std::uintptr_t kHuge = Map::Window::kHugePage;
+    from &= ~(kHuge - 1);
+    to = os::round_up(to, kHuge);
+    Pages::refuse_huge_pages(reinterpret_cast<void*>(from), to - from);
   }
 
   PageRun* behind(const PageRun* run) const {

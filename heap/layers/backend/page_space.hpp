@@ -37,16 +37,19 @@ class PageSpace {
   std::uint32_t top() const { return frontier_.top(); }
   std::uint32_t there() const { return frontier_.there(); }
 
-  // A free run of `need` pages at least; false when there is no more.
-  bool grow(std::uint32_t need) {
+  // A free run of `need` pages at least; false when there is no more. `dense`: they will all be used.
+  bool grow(std::uint32_t need, bool dense) {
     PageRun* run = map_.take_record();
     if (run == nullptr) return false;
     if (bring_back(need, run)) return true;
-    const std::uint32_t pages = frontier_.grow(need);
+    const std::uint32_t pages = frontier_.grow(need, dense);
     if (pages == 0) return map_.give_record_back(run), false;
     add(run, frontier_.top() - pages, pages);
     return true;
   }
+
+  // Whether any of these pages may lie in a huge one.
+  bool may_be_huge(std::uint32_t first, std::uint32_t end) const { return frontier_.may_be_huge(first, end); }
 
   // The addresses of large free runs, and of what is free at the end; whether there were any.
   bool give_back() {

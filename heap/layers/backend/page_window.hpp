@@ -23,7 +23,7 @@ template <PlacedPageSource PagesT, std::size_t Most = std::size_t{1} << 40>
 class PageWindow {
  public:
   using Pages = PagesT;
-  static constexpr std::size_t kAlignment = std::size_t{2} << 20;
+  static constexpr std::size_t kAlignment = std::size_t{2} << 20, kHugePage = PlacedWindow<PagesT>::kHugePage;
   static constexpr std::size_t kTimesMemory = 4, kLeast = std::size_t{4} << 30;
 
   constexpr PageWindow() = default;
@@ -40,9 +40,9 @@ class PageWindow {
   std::uintptr_t end() const { return window_.end(); }
   std::size_t bytes() const { return window_.bytes(); }
 
-  // Maps [from, end), zeroed; both at multiples of the system's pages.
-  os::Placed commit(std::uintptr_t from, std::uintptr_t end) {
-    const os::Placed placed = window_.map(from, end);
+  // Maps [from, end), zeroed; both at multiples of the system's pages, or of kHugePage if huge ones are wanted.
+  os::Placed commit(std::uintptr_t from, std::uintptr_t end, bool huge = false) {
+    const os::Placed placed = window_.map(from, end, huge);
     if (placed == os::Placed::done) mapped_ += end - from;
     return placed;
   }

@@ -3,8 +3,8 @@
 //
 // Idea: the window is known to be free (os/address_space.hpp), and not reserved: nothing that counts, locks, dumps or
 // emulates address space pays for it. Where the system ignores the place that is asked for (old kernels, sanitizers),
-// the window is held against anybody else. What is mapped stays small pages: a heap uses a part of each 2 MiB, and a
-// huge page would hold all of it.
+// the window is held against anybody else. What is mapped stays small pages, unless the heap asks for huge ones: mostly
+// it uses a part of each 2 MiB, and a huge page would hold all of it.
 // Cost: O(1) and a system call each; two where a boundary of 2 MiB is passed. Threads: find() is of one; map() and
 // unmap() of any, of pieces apart.
 //
@@ -25,6 +25,7 @@ template <PlacedPageSource Pages>
 class PlacedWindow {
  public:
   static constexpr std::size_t kLeastHeld = std::size_t{64} << 20, kMostHeld = std::size_t{64} << 30;
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;  // the least of all systems
 
   constexpr PlacedWindow() = default;
 
@@ -48,13 +49,15 @@ class PlacedWindow {
   std::uintptr_t end() const { return start_ + bytes_; }
   std::size_t bytes() const { return bytes_; }
 
-  // Maps [from, end), zeroed; both at multiples of the system's pages.
-  os::Placed map(std::uintptr_t from, std::uintptr_t end) {
+  // Maps [from, end), zeroed; both at multiples of the system's pages. `huge`: in huge pages, where it can; both at
+  // multiples of kHugePage then.
+  os::Placed map(std::uintptr_t from, std::uintptr_t end, bool huge = false) {
     void* const at = reinterpret_cast<void*>(from);
     const os::Placed placed = !held_                                        ? Pages::place(at, end - from)
                               : Pages::place_in_held(at, end - from, false) ? os::Placed::done
                                                                             : os::Placed::refused;
     if (placed != os::Placed::done) return placed;
+    if (huge) return Pages::prefer_huge_pages(at, end - from), placed;
     // What was mapped before, up to the boundary, too; and what lies behind the last boundary when that is passed.
     const std::uintptr_t first = from & ~(kHugePage - 1), last = end & ~(kHugePage - 1);
     if (first < last) {
@@ -77,8 +80,6 @@ class PlacedWindow {
   }
 
  private:
-  static constexpr std::size_t kHugePage = std::size_t{2} << 20;  // the least of all systems
-
   void hold(std::size_t most, std::size_t alignment) {
     held_ = true;
     os::Bound bound(11);  // powers of two from kMostHeld down to kLeastHeld

@@ -105,6 +105,7 @@ class PageSpans {
 
  private:
   static constexpr std::size_t kLittle = std::size_t{256} << 10;  // bytes in use
+  static constexpr std::size_t kDense = std::size_t{16} << 10;    // bytes of a block: at worst one page of four is used
   static constexpr unsigned kBorrowsFrom = 4, kMostBorrowed = 4;  // classes; blocks of a class
 
   using Tree = core::RedBlackTree<TreeNode, &TreeNode::links>;
@@ -245,7 +246,8 @@ class PageSpans {
     const std::size_t live = spans.used * Classes::bytes_of(c);
     const unsigned least = Classes::pages_of(c, 0);
     unsigned pages = Classes::pages_of(c, live);
-    PageRun* span = runs_.allocate(pages, 1, PageRun::kSpan);
+    const bool dense = Classes::bytes_of(c) <= kDense;
+    PageRun* span = runs_.allocate(pages, 1, PageRun::kSpan, dense);
     if (span == nullptr && pages != least) span = runs_.allocate(pages = least, 1, PageRun::kSpan);
     if (span == nullptr) return nullptr;
     const unsigned blocks = Classes::blocks_of(c, pages);

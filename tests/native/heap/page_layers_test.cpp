@@ -289,6 +289,51 @@ TEST(PageRuns, WhatIsFreeAndDirtyIsTakenBeforeWhatIsNew) {
 }
 
 // Memory may not grow while much lies about: what comes new is paid for.
+TEST(PageRuns, WhatIsDenseGetsHugePagesOnceTheHeapHasSomeSize) {
+  constexpr std::size_t kHuge = Window::kHugePage;
+  Below below;
+  Runs& runs = below.runs;
+  const auto fill = [&](std::size_t bytes, bool dense) {
+    std::vector<PageRun*> got;
+    for (std::size_t had = 0; had < bytes; had += 16 * kSmallPage) {
+      got.push_back(runs.allocate(16, 1, PageRun::kSpan, dense));
+      std::memset(runs.memory_of(got.back()), 1, Runs::bytes_of(got.back()));
+    }
+    return got;
+  };
+  ScarcePages::preferred = 0;
+  fill(Runs::kHugeFrom * kSmallPage, true);
+  EXPECT_EQ(ScarcePages::preferred, 0u);
+  fill(4 * kHuge, false);
+  EXPECT_EQ(ScarcePages::preferred, 0u);
+  const auto dense = fill(8 * kHuge, true);
+  EXPECT_GE(ScarcePages::preferred, 5 * kHuge);  // the rest of the last piece, and up to the next place, came before
+  EXPECT_LE(ScarcePages::preferred, 8 * kHuge);
+  EXPECT_EQ(ScarcePages::preferred % kHuge, 0u);
+  ScarcePages::refused = 0;
+  for (PageRun* run : dense) runs.free(run);
+  runs.trim();
+  EXPECT_GE(ScarcePages::refused, ScarcePages::preferred);
+  EXPECT_TRUE(runs.consistent());
+}
+
+TEST(PageRuns, WithoutRoomForAHugePageAHeapGrowsByWhatItNeeds) {
+  Below below;
+  Runs& runs = below.runs;
+  std::size_t pages = 0;
+  while (pages < 2 * Runs::kHugeFrom) pages += runs.allocate(16, 1, PageRun::kSpan, true)->pages;
+  std::size_t before = 0;
+  do {  // until all that is mapped is in use
+    before = runs.there_bytes();
+    ASSERT_NE(runs.allocate(1, 1, PageRun::kSpan, true), nullptr);
+  } while (runs.there_bytes() == before);
+  for (PageRun* run = nullptr; (ScarcePages::left = 0, run = runs.allocate(1, 1, PageRun::kSpan, true)) != nullptr;) {
+  }
+  ScarcePages::left = SIZE_MAX;
+  EXPECT_NE(runs.allocate(1, 1, PageRun::kSpan, true), nullptr);
+  EXPECT_TRUE(runs.consistent());
+}
+
 TEST(PageRuns, AHeapThatGrowsGivesBackWhatItDoesNotUse) {
   Below below;
   Runs& runs = below.runs;

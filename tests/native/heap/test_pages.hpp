@@ -45,8 +45,15 @@ struct ScarcePages {
   static std::size_t group_limit() { return SIZE_MAX; }
   // Spans give their memory back whole, and are charged for it again.
   static bool charges() { return true; }
-  static void prefer_huge_pages(void* memory, std::size_t bytes) { os::prefer_huge_pages(memory, bytes); }
-  static void refuse_huge_pages(void* memory, std::size_t bytes) { os::refuse_huge_pages(memory, bytes); }
+  static inline std::atomic<std::size_t> preferred = 0, refused = 0;  // bytes, for huge pages
+  static void prefer_huge_pages(void* memory, std::size_t bytes) {
+    preferred += bytes;
+    os::prefer_huge_pages(memory, bytes);
+  }
+  static void refuse_huge_pages(void* memory, std::size_t bytes) {
+    refused += bytes;
+    os::refuse_huge_pages(memory, bytes);
+  }
   static inline bool unmaps = true;  // else a mapping more would be one too many
   static bool unmap(void* memory, std::size_t bytes) { return unmaps && os::unmap(memory, bytes); }
   static void* remap(void* memory, std::size_t bytes, std::size_t larger) {

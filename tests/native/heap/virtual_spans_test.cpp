@@ -59,6 +59,7 @@ struct ToldPages {
     mapped[start] = start + bytes;
     return os::Placed::done;
   }
+  static void prefer_huge_pages(void*, std::size_t) { FAIL() << "spans ask for none"; }
   static void refuse_huge_pages(void* at, std::size_t bytes) {
     const auto start = reinterpret_cast<std::uintptr_t>(at);
     EXPECT_EQ((start | bytes) % (2 * kMiB), 0u);
