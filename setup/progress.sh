@@ -18,6 +18,7 @@ give_up() {
 interrupted() {
   trap - INT TERM HUP
   stop_clock
+  stop_test_packages
   say "set-up interrupted; start again to go on"
   exit "$1"
 }

@@ -4,6 +4,8 @@
 #
 # The tests' packages go into the same environment, only once `./heapyard test` asks for them.
 
+installing=
+
 set_up_python() {
   key="$(hash_of setup/requirements.txt) $(readlink -f -- "$python" || :)"
   if ! done_before python "$key" || ! [ -x "$python" ]; then
@@ -14,15 +16,34 @@ set_up_python() {
     printf '%s %s\n' "$(hash_of setup/requirements.txt)" "$(readlink -f -- "$python")" >"$stamps/python"
   fi
   make_importable
+}
 
-  if [ "$1" = test ]; then
-    key="$(hash_of setup/requirements-test.txt) $(cat -- "$stamps/python")"
-    if ! done_before python-test "$key"; then
-      rm -f -- "$stamps/python-test"
-      step "Python packages of the tests" "put right what pip says, then start again" install_locked requirements-test.txt
-      printf '%s\n' "$key" >"$stamps/python-test"
-    fi
-  fi
+# The tests' packages come while compilers are at work: pip mostly waits. Sets $installing, their process.
+begin_test_packages() {
+  test_packages_key="$(hash_of setup/requirements-test.txt) $(cat -- "$stamps/python")"
+  if done_before python-test "$test_packages_key"; then return; fi
+  rm -f -- "$stamps/python-test"
+  install_locked requirements-test.txt >"$log.packages" 2>&1 </dev/null &
+  installing=$!
+}
+
+end_test_packages() {
+  if [ -z "$installing" ]; then return; fi
+  step "Python packages of the tests" "put right what pip says, then start again" await_test_packages
+  printf '%s\n' "$test_packages_key" >"$stamps/python-test"
+}
+
+await_test_packages() {
+  ended=0
+  wait "$installing" || ended=$?
+  installing=
+  cat -- "$log.packages"
+  return "$ended"
+}
+
+# Whatever ends set-up, pip does not go on by itself.
+stop_test_packages() {
+  if [ -n "$installing" ]; then kill "$installing" 2>/dev/null || :; fi
 }
 
 # Sets $base to the first Python that is new enough and whole: distributions ship it without venv and ensurepip.

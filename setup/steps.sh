@@ -32,12 +32,14 @@ set_up() {
   trap 'interrupted 130' INT
   trap 'interrupted 143' TERM
   trap 'interrupted 129' HUP
-  trap stop_clock EXIT
+  trap 'stop_clock; stop_test_packages' EXIT
   printf 'Set-up of Heapyard in %s, %s\n' "$HEAPYARD_ROOT" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$log"
 
   set_up_system "$1"
-  set_up_python "$1"
+  set_up_python
+  if [ "$1" = test ]; then begin_test_packages; fi
   set_up_native "$1"
+  end_test_packages
   set_up_browser "$1"
 
   ready_key >"$stamps/ready"
