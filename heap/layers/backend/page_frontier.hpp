@@ -25,14 +25,14 @@ class PageFrontier {
   std::uint32_t top() const { return top_; }
   std::uint32_t there() const { return there_.load(std::memory_order_relaxed); }
 
-  // New pages, `need` at least, of how many; they end at top(). 0: there are no more. `dense`: they will all be used.
+  // New pages, `need` at least, of how many; they end at top(). 0: there are no more. `dense`: most will be used.
   [[gnu::noinline, gnu::cold]] std::uint32_t grow(std::uint32_t need, bool dense) {
     const std::uint32_t quarter = there() / 4;
     std::uint32_t step = quarter < kLeastStep ? kLeastStep : quarter > kMostStep ? kMostStep : quarter;
     if (top_ == 0) top_ = behind_gap(map_.first_page());
     for (unsigned tries = 0; tries < kTries; ++tries) {
       const std::uint32_t small = (kHuge - top_ % kHuge) % kHuge;  // pages before the next huge one
-      const bool huge = dense && small == 0 && step >= need && unit() == 1;
+      const bool huge = dense && small == 0 && need <= kHuge && step != 0 && unit() == 1;
       if (huge) step = kHuge;
       if (dense && small >= need && step > small) step = small;
       const auto pages = static_cast<std::uint32_t>(os::round_up(step < need ? need : step, unit()));

@@ -35,7 +35,7 @@ class PageRuns {
   constexpr explicit PageRuns(Map& map) : map_(map) {}
 
   // A run of `pages` at a multiple of `alignment` pages, a power of two. Null when memory is out. Its kind is set, and
-  // what names it: of a span all pages. `dense`: whoever uses it touches nearly every page.
+  // what names it: of a span all pages. `dense`: who uses it touches most pages.
   PageRun* allocate(std::uint32_t pages, std::uint32_t alignment, PageRun::Kind kind, bool dense = false) {
     const os::Locked locked(lock_);
     PageRun* run = take(pages + alignment - 1, pages, alignment, dense && budget_.used() >= kHugeFrom);

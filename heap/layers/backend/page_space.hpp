@@ -37,7 +37,7 @@ class PageSpace {
   std::uint32_t top() const { return frontier_.top(); }
   std::uint32_t there() const { return frontier_.there(); }
 
-  // A free run of `need` pages at least; false when there is no more. `dense`: they will all be used.
+  // A free run of `need` pages at least; false when there is no more. `dense`: most will be used.
   bool grow(std::uint32_t need, bool dense) {
     PageRun* run = map_.take_record();
     if (run == nullptr) return false;
