@@ -6,7 +6,6 @@
 // in order, without reserving it. Cost: a few system calls. Allocates nothing.
 #pragma once
 
-#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/os/file_text.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard::os {
@@ -84,13 +84,8 @@ inline std::size_t memory_bytes() {
 // Whether the system charges for memory when it is mapped, not when it is touched (vm.overcommit_memory = 2).
 inline bool charges_for_untouched() {
   const KeepErrno keep;
-  constexpr char kFile[] = "/proc/sys/vm/overcommit_memory";
-  const int file = static_cast<int>(syscall(SYS_openat, AT_FDCWD, kFile, O_RDONLY | O_CLOEXEC));
-  if (file < 0) return false;
-  char mode = 0;
-  const bool strict = syscall(SYS_read, file, &mode, 1) == 1 && mode == '2';
-  syscall(SYS_close, file);
-  return strict;
+  char mode[1];
+  return file_text("/proc/sys/vm/overcommit_memory", mode) == "2";
 }
 
 }  // namespace heapyard::os

@@ -3,34 +3,20 @@
 //
 // Idea: such a limit refuses nothing; it kills who goes beyond it. So a heap must ask. A group's limit is the least of
 // its own and those of all groups above it. A container may see its own group as the root, and its path as it is
-// outside: the walk upwards ends at that root. Cost: six system calls, and three for each level of the path. Allocates
+// outside: the walk upwards ends at that root. Cost: three system calls for each file, one for each level. Allocates
 // nothing; no cancellation point.
 #pragma once
-
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
+#include "heap/os/file_text.hpp"
 #include "heap/os/pages.hpp"
 
 namespace heapyard::os {
-
-// The first bytes of a file, as many as `space` holds; empty if it cannot be read.
-template <std::size_t Most>
-std::string_view file_text(const char* path, char (&space)[Most]) {
-  const int file = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
-  if (file < 0) return {};
-  const long got = syscall(SYS_read, file, space, Most);
-  syscall(SYS_close, file);
-  return {space, got < 0 ? 0 : static_cast<std::size_t>(got)};
-}
 
 // From `from` up to `to`, both within the text. substr() may throw, which would take the library of C++.
 constexpr std::string_view part(std::string_view text, std::size_t from, std::size_t to) {

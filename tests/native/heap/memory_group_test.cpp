@@ -32,9 +32,8 @@ TEST(MemoryGroup, NoPathIsMadeUp) {
 class MemoryGroupFiles : public testing::Test {
  protected:
   void SetUp() override {
-    char pattern[] = "/tmp/heapyard-group-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern), nullptr);
-    mount_ = pattern;
+    mount_ = testing::TempDir() + "heapyard-group-XXXXXX";
+    ASSERT_NE(mkdtemp(mount_.data()), nullptr);
   }
   void TearDown() override { std::filesystem::remove_all(mount_); }
 
