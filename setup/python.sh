@@ -23,7 +23,7 @@ begin_test_packages() {
   test_packages_key="$(hash_of setup/requirements-test.txt) $(cat -- "$stamps/python")"
   if done_before python-test "$test_packages_key"; then return; fi
   rm -f -- "$stamps/python-test"
-  install_locked requirements-test.txt >"$log.packages" 2>&1 </dev/null &
+  install_locked requirements-test.txt exec >"$log.packages" 2>&1 </dev/null &
   installing=$!
 }
 
@@ -58,8 +58,9 @@ make_environment() {
   "$base" -I -m venv --clear -- "$state/venv"
 }
 
+# install_locked FILE [exec]: with `exec` in place of the shell that calls it.
 install_locked() {
-  "$python" -I -m pip --disable-pip-version-check --no-input install --progress-bar off --no-warn-script-location \
+  ${2:-} "$python" -I -m pip --disable-pip-version-check --no-input install --progress-bar off --no-warn-script-location \
     --only-binary :all: --require-hashes -r "$setup/$1"
 }
 
