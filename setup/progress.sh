@@ -17,6 +17,7 @@ give_up() {
 
 interrupted() {
   trap - INT TERM HUP
+  exec 2>&8 # a step's own goes to the log
   stop_clock
   stop_test_packages
   say "set-up interrupted; start again to go on"
@@ -77,13 +78,13 @@ start_clock() {
   else
     say "$step_title ..."
   fi
-  tick 9>&- &
+  tick 8>&- 9>&- &
   clock=$!
 }
 
 stop_clock() {
   if [ -z "$clock" ]; then return; fi
-  kill "$clock" 2>/dev/null || :
+  kill -KILL "$clock" 2>/dev/null || : # a clock that has just begun could miss another signal
   wait "$clock" 2>/dev/null || :
   clock=
   if [ -t 2 ]; then printf '\r\033[K' >&2; fi

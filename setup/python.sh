@@ -23,7 +23,7 @@ begin_test_packages() {
   test_packages_key="$(hash_of setup/requirements-test.txt) $(cat -- "$stamps/python")"
   if done_before python-test "$test_packages_key"; then return; fi
   rm -f -- "$stamps/python-test"
-  install_locked requirements-test.txt exec >"$log.packages" 2>&1 </dev/null &
+  install_locked requirements-test.txt exec >"$log.packages" 2>&1 </dev/null 8>&- &
   installing=$!
 }
 

@@ -29,6 +29,7 @@ set_up() {
     give_up "cannot write to $state; make it writable or set HEAPYARD_STATE to a folder that is"
   fi
   take_lock
+  exec 8>&2 # for interrupted()
   trap 'interrupted 130' INT
   trap 'interrupted 143' TERM
   trap 'interrupted 129' HUP
@@ -44,6 +45,7 @@ set_up() {
 
   ready_key >"$stamps/ready"
   trap - INT TERM HUP EXIT
+  exec 8>&-
   drop_lock
 }
 

@@ -105,8 +105,8 @@ to_install() {
 }
 
 as_root() {
-  # apt starts services that would hold the lock of set-up; hence 9>&-.
-  $privilege env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 LC_ALL=C.UTF-8 "$@" 9>&-
+  # apt starts services that would hold the lock and the standard error of set-up; hence 8>&- 9>&-.
+  $privilege env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 LC_ALL=C.UTF-8 "$@" 8>&- 9>&-
 }
 
 # One archive of several may be out of reach and the rest suffice: what counts is which packages are known afterwards.

@@ -156,6 +156,10 @@ class HeapShell {
     const Visit visit = Process::enter();
     if (visit.again) return Blocks::allocate_lone(Classes::bytes_of(c), alignment);
     work_off(Process::kFew);
+    if constexpr (Parts::Tight::kPacks) {
+      if (Parts::spans.in_group()) [[unlikely]]
+        Parts::pool.expect_waste(c, bytes < Classes::bytes_of(c) / 4 * 3);
+    }
     void* block = nullptr;
     if constexpr (Samples::kSampled) {
       const std::size_t counted = Classes::bytes_of(c);

@@ -25,6 +25,7 @@ concept SpanSource = requires(T source, void* span, std::size_t bytes, std::size
   { source.allocate(bytes, there) } -> std::same_as<void*>;  // null when there are none
   { source.extend(span, bytes, there) } -> std::same_as<bool>;
   { source.give_back(span, there, all) } -> std::same_as<void>;
+  { source.sparing() } -> std::same_as<bool>;  // where memory is short
 };
 
 // Spans that hold no block, for any thread.
@@ -59,6 +60,7 @@ concept SpanClasses = requires(unsigned c) {
 };
 template <class T>
 concept PooledClasses = requires(unsigned c) {
+  { T::kClasses } -> std::convertible_to<unsigned>;
   { T::kSlots } -> std::convertible_to<unsigned>;
   { T::kFine } -> std::convertible_to<unsigned>;  // the last class whose empty spans keep their memory
   { T::kShapes[c].span } -> std::convertible_to<std::size_t>;

@@ -44,6 +44,7 @@ class PageGroups {
     return group_ + next_ - Small;
   }
 
+  bool sparing() const { return spans_.sparing(); }
   bool extend(void* page, std::size_t bytes, std::size_t& there) { return spans_.extend(page, bytes, there); }
   void give_back(void* page, std::size_t& there, bool all) { spans_.give_back(page, there, all); }
 

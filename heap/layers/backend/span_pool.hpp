@@ -45,7 +45,8 @@ class SpanPool {
     const std::size_t bytes = Classes::kShapes[c].span;
     Span* span = find(Classes::kShapes[c].slot, thread);
     if (span == nullptr) {
-      span = make(bytes);
+      if (!wasteful_[c].load(std::memory_order_relaxed) || !spans_.sparing()) [[likely]]
+        span = make(bytes);
     } else if (std::size_t there = span->there; bytes > there) {
       if (spans_.extend(span, bytes, there)) {
         span->there = static_cast<std::uint32_t>(there);
@@ -65,16 +66,23 @@ class SpanPool {
     push(span, thread);
   }
 
+  // What requests of class c leave unused of it, as last seen: no span is made for a wasteful class where memory is
+  // short. A hint.
+  void expect_waste(unsigned c, bool wasteful) {
+    if (wasteful_[c].load(std::memory_order_relaxed) != wasteful)
+      wasteful_[c].store(wasteful, std::memory_order_relaxed);
+  }
+
   // Lists elsewhere may hold empty spans now. Whether one came since this was last asked: a hint.
   void expect_empty() {
     if (!expected_.load(std::memory_order_relaxed)) expected_.store(true, std::memory_order_relaxed);
   }
-  bool expects_empty() { return expected_.exchange(false, std::memory_order_relaxed); }
+  bool expects_empty() { return take(expected_); }
 
   // Gives back all but the first page of each span that is here now; their address space too, if `all`: O(1) then when
   // none came since.
   void trim(bool all) {
-    if (all && !came_.exchange(false, std::memory_order_relaxed)) return;
+    if (all && !take(came_)) return;
     for (unsigned slot = 0; slot < kSlots; ++slot) {
       for (unsigned i = 0; i < backends(); ++i) {
         core::TaggedStack<Span, typename Span::Concurrency> kept;
@@ -97,6 +105,10 @@ class SpanPool {
   struct alignas(64) Stack {
     core::TaggedStack<Span, typename Span::Concurrency> spans;
   };
+
+  static bool take(std::atomic<bool>& hint) {
+    return hint.load(std::memory_order_relaxed) && hint.exchange(false, std::memory_order_relaxed);
+  }
 
   Span* make(std::size_t bytes) {
     std::size_t there = 0;
@@ -147,6 +159,7 @@ class SpanPool {
   std::atomic<Span*> made_{nullptr};  // the newest; each leads to the one before it
   std::atomic<bool> came_{false};     // a span, since all address space was given back
   std::atomic<bool> expected_{false};
+  std::atomic<bool> wasteful_[Classes::kClasses] = {};
   std::atomic<unsigned> backends_{0};
   Stack stacks_[kSlots][Backends];
 };

@@ -37,6 +37,7 @@ class VirtualSpans {
   static constexpr std::size_t kSpan = Bytes, kColour = 128, kColouring = (Colours - 1) * kColour;
   static constexpr std::size_t kShare = 16;      // of a limit on address space: one part in so many is for spans
   static constexpr std::size_t kGroupShare = 2;  // the same of a group's limit: there, only what is used counts
+  static constexpr std::size_t kSparing = 4;     // of that share, beyond which spans are made for what fills them
   static constexpr std::size_t kUnasked = std::size_t{16} << 20;  // bytes of spans up to which no group is asked
   static constexpr std::size_t kApart = 16'384;  // spans that are mappings of their own: a quarter of Linux's default
 
@@ -122,6 +123,11 @@ class VirtualSpans {
 
   // Idle bytes beyond which they are many there: a sixteenth of what the group may have.
   std::size_t few() const { return share_.load(std::memory_order_relaxed) * kGroupShare / 16; }
+
+  // Whether spans that would be filled badly had better not be made there: the rest of their share is for others.
+  bool sparing() const {
+    return used_.load(std::memory_order_relaxed) > share_.load(std::memory_order_relaxed) / kSparing;
+  }
 
   // Whether spans took memory in such a group since this was last asked.
   bool took_from_group() {

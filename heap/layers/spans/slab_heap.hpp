@@ -63,6 +63,10 @@ class SlabHeap {
     settle(slab, thread);
   }
 
+  void expect_waste(unsigned c, bool wasteful) {
+    Classes::kShapes[c].slot == 0 ? small_.expect_waste(c, wasteful) : big_.expect_waste(c, wasteful);
+  }
+
   void trim(bool all) {
     small_.trim(all);
     big_.trim(all);

@@ -129,7 +129,7 @@ TEST(Schedules, ATaggedStackThatLosesUpdatesIsCaught) { expect_caught(StackOf<Lo
 // --- the span-pool: a span is given to one thread at a time
 
 struct TwoSlots {
-  static constexpr unsigned kSlots = 2, kFine = 1;
+  static constexpr unsigned kClasses = 2, kSlots = 2, kFine = 1;
   static constexpr std::array<policy::SpanShape, 2> kShapes = {{{16, 1, 64, 0}, {32, 1, 64, 1}}};
 };
 
@@ -148,6 +148,7 @@ struct PoolOf {
     void* allocate(std::size_t, std::size_t&) { return nullptr; }
     bool extend(void*, std::size_t, std::size_t&) { return false; }
     void give_back(void*, std::size_t&, bool) {}
+    bool sparing() const { return false; }
   };
   static Explorer::Scenario scenario() {
     return [](Explorer::Bodies& bodies) {

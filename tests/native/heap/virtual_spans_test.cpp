@@ -243,6 +243,18 @@ TEST_F(VirtualSpansTest, InAControlGroupSpansTakeAShareOfItsMemory) {
   EXPECT_FALSE(spans_.in_group());
 }
 
+TEST_F(VirtualSpansTest, InAControlGroupSpansAreSparedFromAnEighthOfItsMemory) {
+  spans_.reserve();
+  for (int i = 0; i < 100; ++i) ASSERT_NE(get(kMiB), nullptr);
+  EXPECT_FALSE(spans_.sparing());  // without a group
+  ToldPages::group = 4000 * kMiB;
+  for (int i = 100; i < 490; ++i) ASSERT_NE(get(kMiB), nullptr);
+  EXPECT_FALSE(spans_.sparing());
+  for (int i = 490; i < 510; ++i) ASSERT_NE(get(kMiB), nullptr);
+  EXPECT_TRUE(spans_.sparing());
+  EXPECT_NE(get(kMiB), nullptr);  // for who fills it
+}
+
 TEST_F(VirtualSpansTest, WhatIsMappedWholeCountsInTheGroupAsFarAsItIsUsed) {
   spans_.reserve();
   ToldPages::group = Spans::kGroupShare * (std::size_t{1} << 40);
