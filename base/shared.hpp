@@ -33,6 +33,17 @@ enum class TracerMode : std::uint32_t {
   kPages = 3,    // page records and spans that a heap takes and gives back
 };
 
+// What resident memory is that no mapping of the program's own explains; in the order of an account's numbers.
+enum class Resident : std::uint32_t {
+  kAllocator = 0,   // what malloc has from the system
+  kStacks = 1,      // of threads
+  kChanged = 2,     // the program's and its libraries' own data, as far as it was written
+  kAsInFiles = 3,   // the program and its libraries as their files are
+  kOtherFiles = 4,  // mapped by nobody who was seen: shared memory, locales
+  kTracer = 5,      // the tracer's own
+  kUnknown = 6,     // anonymous, and of no other kind
+};
+
 // What a chunk of a trace holds; a letter in the file.
 enum class ChunkKind : char {
   kMeta = 'M',      // JSON: what was traced, how
@@ -41,6 +52,7 @@ enum class ChunkKind : char {
   kChanges = 'C',   // memory of nodes over time
   kTotals = 'T',    // of the whole process over time
   kSnapshot = 'S',  // exact composition of an instant
+  kAccount = 'A',   // what the resident memory of an instant is
   kChains = 'H',    // per chain: allocations over the whole run
   kThreads = 'R',   // what each thread allocated
   kSizes = 'Z',     // histogram of sizes

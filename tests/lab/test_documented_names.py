@@ -98,9 +98,9 @@ def test_a_name_that_is_gone_is_found(gone: str) -> None:
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """The words after `heapyard`, up to a comment, a pipe, or the command of the user after --."""
+    """The words after `heapyard`, up to a comment, a pipe, or the command of the user after --; not a row of a table."""
     for code in re.findall(r"(?:^    .*$|`[^`\n]+`|^(?:HEAPYARD_\w+=\S+ )*(?:\./)?heapyard .*$)", text, re.MULTILINE):
-        for line in re.findall(r"(?:^|[\s`/])heapyard ([^#`|]+)", code):
+        for line in re.findall(r"(?:^|[\s`/])heapyard (?! )([^#`|]+)", code):
             yield line.split(" -- ")[0].removesuffix(" --").split()
 
 
@@ -129,5 +129,5 @@ def test_command_lines_are_ours(page: Path) -> None:
 def test_command_lines_are_found_and_judged() -> None:
     told = [line for page in pages() for line in command_lines(page.read_text())]
     assert len(told) > 100 and {line[0] for line in told if line} >= {"compare", "run", "profile", "check", "doctor"}
-    text = "    ./heapyard compare --no-such 3 -- jq --mine\n`heapyard nosuch`\n`heapyard profile show --at peak`\n"
+    text = "    ./heapyard compare --no-such 3 -- jq --mine\n`heapyard nosuch`\n`heapyard profile show --at end`\nheapyard   none\n"
     assert [fault(line) for line in command_lines(text)] == ["compare --no-such 3: ['--no-such']", "no nosuch", None]

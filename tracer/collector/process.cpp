@@ -116,9 +116,15 @@ void Process::module(const std::uint64_t* words) {
   lost_modules_ += !modules_.add(module_of(words), writer_.room(FileBudget::kModule));
 }
 
+void Process::mapping(std::uint64_t address, std::uint64_t bytes, std::uint64_t chain_number) {
+  if (const std::uint32_t chain = chains_.of(chain_number); chain != ChainTable::kNone)
+    mappings_.add(address, bytes, chain);
+}
+
 void Process::mark(const std::uint64_t* words) {
   const std::string name(reinterpret_cast<const char*>(words + 2), words[0] & kAddressBits);
   lost_marks_ += !writer_.snapshot("mark", name, clock_.microseconds(words[1]), clock_.now());
+  account_pace_.ask();
 }
 
 [[gnu::always_inline]] inline void Process::owned(Kind kind, const Owned& owned, std::uint64_t stamp) {
@@ -168,11 +174,34 @@ bool Process::runs() {
   return exe_ == 0 || now == 0 || now == exe_;  // 0: it has ended, which its pid file will tell
 }
 
-// Without what the tracer itself takes.
-void Process::note_resident() {
+// The program may have written over them: they are numbers only.
+ProgramMappings Process::tracers() const {
+  ProgramMappings found;
+  for (unsigned index = 0; index < kOwnRanges; ++index) {
+    const std::uint64_t begin = header().own_begins[index].load(), end = header().own_ends[index].load();
+    if (end > begin) found.add(begin, end - begin, 0);
+  }
+  return found;
+}
+
+// Without what the tracer itself takes. `last`: there is no later look.
+void Process::note_resident(bool last) {
   std::int64_t bytes;
-  if (resident_.read(bytes))
-    writer_.note_resident(bytes - static_cast<std::int64_t>(header().own_bytes.load(std::memory_order_relaxed)));
+  if (!resident_.read(bytes)) return;
+  bytes -= static_cast<std::int64_t>(header().own_bytes.load(std::memory_order_relaxed));
+  writer_.note_resident(bytes);
+  if (last || account_pace_.due(clock_.now(), bytes)) look_closely(bytes);
+}
+
+// What is told to have happened until now has been taken before the kernel is asked.
+void Process::look_closely(std::int64_t resident) {
+  clock_.calibrate();
+  const std::uint64_t now = clock_.now(), began = monotonic_ns();
+  drain();
+  const bool glibc = std::string_view(header().allocator).find("/libc.so.") != std::string_view::npos;
+  const auto live = static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.bytes));
+  if (read_account({pid(), glibc, live}, mappings_, tracers(), account_)) writer_.account(account_, now);
+  account_pace_.looked(now, resident, (monotonic_ns() - began) / 1000);
 }
 
 void Process::tick() {
@@ -192,7 +221,7 @@ void Process::tick() {
     sampled_.thin(control_.log2_interval(), clock_.now_stamp() | 1, set_, accounts_);
     writer_.snapshot("step", "sampled at twice the interval from here on", now, now);
   }
-  note_resident();
+  note_resident(false);
   writer_.look(now, control_.interval(), peak_at());
 }
 
@@ -203,7 +232,7 @@ void Process::finish(const char* how) {
   }
   drain(~std::uint64_t{0});
   sampled_.give_up_waiting(true, now, accounts_);
-  note_resident();
+  note_resident(std::string_view(how) == "tracing stopped");
   writer_.write_end(now, control_.interval(), peak_at());
   Text text;
   write_summary(text, how);

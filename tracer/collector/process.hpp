@@ -10,12 +10,15 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "tracer/collector/account_pace.hpp"
 #include "tracer/collector/accounts.hpp"
 #include "tracer/collector/chain_table.hpp"
 #include "tracer/collector/exact_events.hpp"
 #include "tracer/collector/mapped_session.hpp"
 #include "tracer/collector/modules.hpp"
 #include "tracer/collector/program_clock.hpp"
+#include "tracer/collector/program_mappings.hpp"
+#include "tracer/collector/resident_account.hpp"
 #include "tracer/collector/resident_memory.hpp"
 #include "tracer/collector/ring_merger.hpp"
 #include "tracer/collector/sample_control.hpp"
@@ -72,11 +75,15 @@ class Process {
                   const Drawn& drawn, std::uint64_t chain_number);
   void release(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, bool move);
   void stay(std::uint32_t ring, std::uint64_t address) { sampled_.stay(ring, address, accounts_); }
+  void mapping(std::uint64_t address, std::uint64_t bytes, std::uint64_t chain_number);
+  void unmapping(std::uint64_t address, std::uint64_t bytes) { mappings_.remove(address, bytes); }
 
   Header& header() const { return memory_.session().header(); }
   bool drain(std::uint64_t limit);
   void take_rings_of_the_dead();
-  void note_resident();
+  ProgramMappings tracers() const;
+  void note_resident(bool last);
+  void look_closely(std::int64_t resident);
   std::uint64_t peak_at() const { return clock_.microseconds(accounts_.peak_stamp); }
   void write_meta(Text& text) const;
   void write_summary(Text& text, const char* how) const;
@@ -95,6 +102,9 @@ class Process {
   SampledEvents sampled_;
   RingMerger merger_;
   ResidentMemory resident_;
+  ProgramMappings mappings_;
+  ResidentAccount account_;
+  AccountPace account_pace_;
   TraceWriter writer_;
   int pid_file_ = -1;
   std::uint64_t exe_ = 0;  // of /proc/pid/exe: device and inode mixed

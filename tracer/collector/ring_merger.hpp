@@ -9,7 +9,7 @@
 //
 // A sink is told: use_rings(count), knows_a_thread(), thread(ring, owner), chain(ring, words), module(words),
 // owned(kind, owned, stamp), allocation(ring, address, stamp, size, drawn, chain), release(ring, address, stamp, move),
-// stay(ring, address), mark(words).
+// stay(ring, address), mark(words), mapping(address, bytes, chain), unmapping(address, bytes).
 #pragma once
 
 #include <algorithm>
@@ -228,6 +228,12 @@ template <class Sink>
       break;
     case Kind::kMark:
       sink.mark(at);
+      break;
+    case Kind::kMapped:
+      sink.mapping(address, at[2], at[3]);
+      break;
+    case Kind::kUnmapped:
+      sink.unmapping(address, at[2]);
       break;
     default:  // next_stamp() has seen to it
       break;

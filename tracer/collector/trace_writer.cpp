@@ -82,6 +82,26 @@ bool TraceWriter::snapshot(const char* kind, const std::string& name, std::uint6
   return true;
 }
 
+void TraceWriter::account(const ResidentAccount& account, std::uint64_t now) {
+  flush(now);  // nodes first
+  Bytes out;
+  for (const std::uint64_t number : {not_negative(accounts_.bytes), account.resident, account.shared, account.swapped})
+    out.number(number);
+  out.number(account.parts.size());
+  for (const std::uint64_t part : account.parts) out.number(part);
+  for (std::size_t chain = 0; chain < account.chains.size(); ++chain) {
+    const MappedByChain& mapped = account.chains[chain];
+    if (mapped.pieces == 0) continue;
+    for (const std::uint64_t number :
+         {std::uint64_t{accounts_.chains[chain].node}, mapped.resident, mapped.mapped, mapped.pieces})
+      out.number(number);
+  }
+  if (!room(out.size()) || compositions_ + out.size() > limit_ / 4) return;
+  const std::uint64_t before = file_.bytes();
+  file_.write(Chunk::kAccount, out.view(), now, now);
+  compositions_ += file_.bytes() - before;
+}
+
 void TraceWriter::flush(std::uint64_t now) {
   Bytes out;
   modules_.write(out, modules_written_);

@@ -16,6 +16,7 @@
 #include "tracer/collector/lossy_recorder.hpp"
 #include "tracer/collector/modules.hpp"
 #include "tracer/collector/pace.hpp"
+#include "tracer/collector/resident_account.hpp"
 #include "tracer/collector/totals.hpp"
 #include "tracer/collector/trace_file.hpp"
 
@@ -37,6 +38,8 @@ class TraceWriter {
 
   // The exact composition now. False: the file has no room for it.
   bool snapshot(const char* kind, const std::string& name, std::uint64_t at, std::uint64_t now);
+  // What the resident memory is now. Left out where the file has no room for it.
+  void account(const ResidentAccount& account, std::uint64_t now);
   // Whether there is room for so many bytes more.
   bool room(std::uint64_t bytes) const { return budget_.room(used(), aside(), bytes); }
 
@@ -73,7 +76,7 @@ class TraceWriter {
   std::uint64_t flushed_changes_ = 0;  // time of the last record in the file
   std::uint64_t flushed_ = 0, peak_written_ = 0;
   std::int64_t peak_bytes_written_ = 0;
-  std::uint64_t compositions_ = 0;  // bytes of them in the file
+  std::uint64_t compositions_ = 0;  // bytes of them in the file, and of the residents' accounts
 };
 
 }  // namespace heapyard::tracer

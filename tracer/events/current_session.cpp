@@ -13,6 +13,7 @@
 #include "tracer/events/exact.hpp"
 #include "tracer/events/forked_child.hpp"
 #include "tracer/events/free_filter.hpp"
+#include "tracer/events/mappings.hpp"
 #include "tracer/events/modules.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/page_mode.hpp"
@@ -40,6 +41,7 @@ void prepare_process_once() {
   if (once) return;
   once = true;
   give_rings_back_at_thread_ends();
+  find_next_mappings();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
 }
 
@@ -81,6 +83,7 @@ bool connect() {
   Header& header = shared();
   header.activity.be_of_session(current.sessions.fetch_add(1));
   prepare_process_once();
+  tell_own_memory();
   rules.forget();  // after a fork they are known, and the new session's modules are not
   samples = SampleSet(current.session);
   watch_early_blocks_in(current.session.filter());

@@ -7,6 +7,7 @@
 #include "tracer/events/current_session.hpp"
 #include "tracer/events/exact.hpp"
 #include "tracer/events/free_filter.hpp"
+#include "tracer/events/mappings.hpp"
 #include "tracer/events/modules.hpp"
 #include "tracer/events/recorders.hpp"
 #include "tracer/events/redirect.hpp"
@@ -18,6 +19,7 @@ namespace heapyard::tracer {
 void after_fork_in_child() {
   if (current.session) munmap(current.session.base(), current.session.bytes());
   current.session = Session{};
+  tell_own_memory();
   current.activity = &no_activity;
   watch_no_free();
   const bool nobody = current.connection.load() == Connection::kNobodyThere;

@@ -3,8 +3,7 @@
 //
 // Idea: glibc puts a thread's control block at the top of its stack, so that the thread pointer is where the stack
 // ends; of the first thread the dynamic linker knows. What lies between a frame and that end is probed once, page by
-// page, as it is needed: a signal mask is "read" from there by a system call that then fails for another reason, which
-// tells an address that can be read from one that cannot. A fiber's stack has something in between that cannot.
+// page, as it is needed (readable.hpp). A fiber's stack has something in between that cannot be read.
 // (pthread_getattr_np would know, but it allocates under a lock of the thread's own: who comes from there would wait
 // for himself, as every thread of a Rust program does.) Cost: O(1), and a system call per page when a stack is deeper
 // than ever. Threads: each its own.
@@ -13,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 
 #include "heap/os/pages.hpp"
+#include "tracer/events/readable.hpp"
 
 extern "C" void* __libc_stack_end;  // of the dynamic linker
 
@@ -53,10 +52,6 @@ class OwnStack {
   static std::uintptr_t top() {
     return reinterpret_cast<std::uintptr_t>(syscall(SYS_gettid) == getpid() ? __libc_stack_end
                                                                             : __builtin_thread_pointer());
-  }
-
-  static bool readable(std::uintptr_t address) {
-    return syscall(SYS_rt_sigprocmask, ~0, address, nullptr, 8) != -1 || errno != EFAULT;
   }
 
   std::uintptr_t known_ = 0, end_ = 0;  // [known_, end_) can be read

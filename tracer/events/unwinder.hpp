@@ -6,8 +6,8 @@
 // pointer is right, since the rule is the compiler's own. (Valgrind keeps such a cache of its tables, r13280; framehop
 // too.) Cost: O(1) per frame once seen; else UnwindTable::find. Threads: entries are single words that hold address and
 // rule, so a torn one cannot be seen. Addresses must be below 2^47, as user space of x86-64 is. What stops a walk
-// early: no table (JIT code), or a table's row of a rare form. Then the frame pointer is followed while it stays inside
-// the thread's stack and grows; else the chain is told as torn.
+// early: no table (JIT code, but for what epilogue_rule.hpp knows), or a table's row of a rare form. Then the frame
+// pointer is followed while it stays inside the thread's stack and grows; else the chain is told as torn.
 #pragma once
 
 #include <ucontext.h>
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "tracer/events/epilogue_rule.hpp"
 #include "tracer/events/unwind_table.hpp"
 
 namespace heapyard::tracer {
@@ -80,7 +81,8 @@ class RuleCache {
     }
     if (line.entries[pc % kWays].load(std::memory_order_relaxed) == 0) probe = 0;
     dl_find_object object;
-    const FrameRule rule = UnwindTable::find(pc - 1, object);
+    FrameRule rule = UnwindTable::find(pc - 1, object);
+    if (object.dlfo_link_map == nullptr) rule = rule_by_epilogue(pc);
     if (object.dlfo_link_map != nullptr) learn(object);
     if (!any_.load(std::memory_order_relaxed)) any_.store(true, std::memory_order_relaxed);
     line.entries[(pc + probe) % kWays].store(tag_of(pc) | rule.word, std::memory_order_relaxed);

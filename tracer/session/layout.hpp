@@ -18,7 +18,7 @@
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 8;
+inline constexpr std::uint32_t kVersion = 9;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;                  // threads at once
 inline constexpr std::uint32_t kFrames = shared::kMostFrames;  // of a chain at most
@@ -38,6 +38,9 @@ enum class Kind : std::uint8_t {
   kModule,  // bytes of path | begin | end | load bias | build-id (20 bytes, its length in the next) | path, padded
   kMark,    // bytes of name | stamp | name, padded
   kSample,  // as kAlloc, of a size class | bytes of the class, which are what it was drawn by
+  // What the program maps by itself, other than blocks.
+  kMapped,    // address | stamp | bytes | number of its chain
+  kUnmapped,  // address | stamp | bytes
   // Where every event is recorded: stamp, counted from the session's | owner, size << Owner::kBits.
   kOwned,       // an allocation
   kGone,        // its free
@@ -72,7 +75,7 @@ constexpr Owned owned_of_brief(std::uint64_t word) {
 
 // Words of the record that begins with `first`; 0 if there is no such record.
 constexpr std::uint64_t record_words(std::uint64_t first) {
-  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 2, 2, 2, 2, 2, 1, 1, 1};  // by kind; 0: it says
+  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 4, 3, 2, 2, 2, 2, 2, 1, 1, 1};  // by kind; 0: it says
   if (is_brief(first)) return 1;
   const std::uint64_t rest = first & kAddressBits;
   const Kind kind = kind_of(first);
@@ -94,6 +97,8 @@ struct Lost {
   std::atomic<std::uint64_t> unknown;      // frees of blocks that are not recorded, where every event is
   std::atomic<std::uint64_t> chains_torn;  // call chains that ended in code without unwind tables
 };
+
+inline constexpr unsigned kOwnRanges = 64;
 
 struct Header {
   std::uint64_t magic;
@@ -119,9 +124,10 @@ struct Header {
   Activity activity;
   std::atomic<std::uint32_t> modules_sent;  // records of modules in all rings, counted after they were published
   Lost lost;
-  char allocator[256];  // the library whose malloc serves
-  char program[256];    // /proc/self/exe
-  char command[2048];   // /proc/self/cmdline, as far as it fits
+  std::atomic<std::uint64_t> own_begins[kOwnRanges], own_ends[kOwnRanges];  // ranges that the tracer has mapped itself
+  char allocator[256];                                                      // the library whose malloc serves
+  char program[256];                                                        // /proc/self/exe
+  char command[2048];                                                       // /proc/self/cmdline, as far as it fits
   std::uint32_t command_bytes;
 };
 

@@ -36,6 +36,18 @@ class TracerMode(IntEnum):
     PAGES = 3  # page records and spans that a heap takes and gives back
 
 
+class Resident(IntEnum):
+    """What resident memory is that no mapping of the program's own explains; in the order of an account's numbers."""
+
+    ALLOCATOR = 0  # what malloc has from the system
+    STACKS = 1  # of threads
+    CHANGED = 2  # the program's and its libraries' own data, as far as it was written
+    AS_IN_FILES = 3  # the program and its libraries as their files are
+    OTHER_FILES = 4  # mapped by nobody who was seen: shared memory, locales
+    TRACER = 5  # the tracer's own
+    UNKNOWN = 6  # anonymous, and of no other kind
+
+
 class ChunkKind(StrEnum):
     """What a chunk of a trace holds; a letter in the file."""
 
@@ -45,6 +57,7 @@ class ChunkKind(StrEnum):
     CHANGES = "C"  # memory of nodes over time
     TOTALS = "T"  # of the whole process over time
     SNAPSHOT = "S"  # exact composition of an instant
+    ACCOUNT = "A"  # what the resident memory of an instant is
     CHAINS = "H"  # per chain: allocations over the whole run
     THREADS = "R"  # what each thread allocated
     SIZES = "Z"  # histogram of sizes

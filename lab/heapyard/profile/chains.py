@@ -30,6 +30,8 @@ WRAPPERS = re.compile(
 _NO_BRACKETS = re.compile(r"operator(<=>|[<>]{1,2}=?|\(\))|->")  # that open and close nothing
 _HIDDEN, _SHOWN = str.maketrans("<>()", "\0\1\2\3"), str.maketrans("\0\1\2\3", "<>()")
 
+_ENCLOSED = re.compile(r"([\w.<>]+\.)?<\w+>")  # Python's <module>, <lambda>, f.<locals>.<genexpr>
+
 _NORMAL = 1.959964  # 97.5 % of the normal distribution lie below
 
 
@@ -49,15 +51,21 @@ class ChainMemory:
 
 
 class Naming:
-    """Frames of a trace's nodes. Symbols are looked up once, when first asked for."""
+    """Frames of a trace's nodes. `native`: a script's chains keep the functions of its interpreter."""
 
-    def __init__(self, trace: Trace, frames: Mapping[tuple[int, int], list[Frame]]):
+    def __init__(self, trace: Trace, frames: Mapping[tuple[int, int], list[Frame]], native: bool = False):
+        self._native = native
         self._parents = trace.parent.tolist()
         self._places = list(zip(trace.module.tolist(), trace.offset.tolist(), strict=True))
         self._frames = frames
         self._allocator = trace.meta.get("allocator") or "\0"
         # A heap of ours that tells of itself is the innermost part of each chain, and says nothing of who asked.
         self._told_by_heap = any(self._of_heap(f) and f.function.startswith("heapyard::") for at in frames.values() for f in at)
+
+    @property
+    def names_scripts(self) -> bool:
+        """Whether any function of a script has a name. O(frames)."""
+        return any(frame.is_script for at in self._frames.values() for frame in at)
 
     def frames(self, node: int) -> list[Frame]:
         """The node's own frames: innermost inlined function first."""
@@ -79,8 +87,12 @@ class Naming:
         return frame.module.endswith(self._allocator)
 
     def telling(self, node: int) -> list[Frame]:
-        """The same without malloc's wrappers at its inner end; never empty."""
+        """The same as people read it; never empty: a script's own functions if any are named, else all but malloc's wrappers
+        at its inner end.
+        """
         frames = self.chain(node)
+        if not self._native and (scripts := [frame for frame in frames if frame.is_script]):
+            return scripts
         own = (self._allocator, *TRACER)
         first = next(
             (i for i, frame in enumerate(frames) if not WRAPPERS.match(frame.function) and not frame.module.endswith(own)), 0
@@ -92,6 +104,8 @@ def short(function: str, width: int = 0) -> str:
     """A function's name without template arguments, parameters and what a template returns, at most `width` characters if one
     is given.
     """
+    if _ENCLOSED.fullmatch(function):
+        return function
     kept, depth = [], 0
     name = _without_trait(function).replace("(anonymous namespace)::", "")
     name = _NO_BRACKETS.sub(lambda found: found[0].translate(_HIDDEN), name)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.units import format_bytes, format_duration
 from ..report.page_file import write_page
+from .account import beside, fullest
 from .chains import Naming, owners, short, total_error
 from .page_data import page_data
 from .symbols import frames_of
 from .terminal import facts, title, warnings
 
 if TYPE_CHECKING:
+    from .chains import ChainMemory
     from .trace import Trace
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -36,7 +38,7 @@ def render(trace: Trace) -> str:
     data = json.dumps(page_data(trace, naming), separators=(",", ":")).replace("</", "<\\/").replace("<!--", "<\\!--")
     return _template().render(
         title=title(trace), program=trace.program, facts=facts(trace), warnings=warnings(trace), answer=_answer(trace, naming),
-        rows=_rows(trace, naming), data=data, css=(TEMPLATES / "profile.css").read_text(),
+        account=_account(trace), rows=_rows(trace, naming), data=data, css=(TEMPLATES / "profile.css").read_text(),
         scripts=[(TEMPLATES / name).read_text() for name in SCRIPTS],
     )
 
@@ -51,21 +53,43 @@ def _template() -> Any:
 
 
 def _answer(trace: Trace, naming: Naming) -> str:
-    """Who owned most at the peak, in a sentence."""
-    peak = trace.snapshot("peak")
+    """Who owned most, in a sentence: of the blocks at their peak, or of all memory where most of it was mapped."""
+    peak, account = trace.snapshot("peak"), fullest(trace.accounts)
+    if account is not None and (first := account.parts[0]).key == "mapped":
+        mapped = owners(trace, account.of_mappings())
+        name, size = _largest(naming, mapped)
+        when, share = format_duration(account.time), 100 * first.bytes / account.resident
+        return (f"{format_bytes(account.resident)} resident at its fullest, after {when}; {share:.0f} % mapped by the program, "
+                f"{100 * size / max(1, first.bytes):.0f} % of that by {name}.")
     if peak is None or not len(peak.nodes):
         return "No memory was seen."
     found = owners(trace, peak)
+    name, size = _largest(naming, found)
+    error = total_error(found)
+    beside = f" ± {format_bytes(error)}" if error else ""
+    when = format_duration(peak.time)
+    share = 100 * size / max(1, sum(chain.bytes for chain in found))
+    return f"{format_bytes(peak.total)}{beside} at the peak, after {when}; {share:.0f} % of it allocated by {name}."
+
+
+def _largest(naming: Naming, found: list[ChainMemory]) -> tuple[str, int]:
+    """The function whose chains own most, and how many bytes."""
     by: dict[str, int] = {}
     for chain in found:
         name = short(naming.telling(chain.node)[0].function)
         by[name] = by.get(name, 0) + chain.bytes
-    name, size = max(by.items(), key=lambda item: item[1])
-    error = total_error(found)
-    beside = f" ± {format_bytes(error)}" if error else ""
-    when = format_duration(peak.time)
-    share = 100 * size / max(1, sum(by.values()))
-    return f"{format_bytes(peak.total)}{beside} at the peak, after {when}; {share:.0f} % of it allocated by {name}."
+    return max(by.items(), key=lambda item: item[1])
+
+
+def _account(trace: Trace) -> dict[str, Any] | None:
+    """All of the resident memory when there was most of it, the largest part first; None where nobody could look."""
+    account = fullest(trace.accounts)
+    if account is None:
+        return None
+    parts = [{"name": part.name, "bytes": format_bytes(part.bytes), "percent": f"{100 * part.bytes / account.resident:.2f}",
+              "share": f"{100 * part.bytes / account.resident:.0f} %"} for part in account.parts if part.bytes]
+    return {"total": format_bytes(account.resident), "when": format_duration(account.time), "parts": parts,
+            "beside": beside(account)}
 
 
 def _rows(trace: Trace, naming: Naming) -> list[dict[str, str]]:

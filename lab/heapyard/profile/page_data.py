@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from .account import fullest
 from .chains import TRACER, WRAPPERS, Naming, deviations_of, half_width, short
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def page_data(trace: Trace, naming: Naming) -> dict[str, Any]:
     tree = _FunctionTree(trace, naming)
     starts, times, values = _series(trace, tree)
     chains = _chains(trace, tree)
-    peak, end = trace.snapshot("peak"), trace.snapshot("end")
+    peak, end, account = trace.snapshot("peak"), trace.snapshot("end"), fullest(trace.accounts)
     return {
         "program": trace.program, "seconds": trace.duration, "interval": trace.interval, "peak": trace.peak_bytes,
         "rate": trace.end.get("rate", trace.meta["rate"]), "floor": trace.meta["page_record"],
@@ -32,6 +33,7 @@ def page_data(trace: Trace, naming: Naming) -> dict[str, Any]:
                    for column, name in enumerate(("time", "live", "low", "high", "blocks", "rss"))},
         "chains": {name: packed(column, "<f8") for name, column in chains.items()},
         "exact": [_exact(trace, tree, s) for s in (peak, end) if s is not None],
+        "mapped": _exact(trace, tree, account.of_mappings()) if account else None,
         "marks": [{"name": s.name, "time": s.time} for s in trace.snapshots if s.kind in ("mark", "step")],
         "threads": [{"id": t.id, "name": t.name, "allocations": t.allocations, "allocated": t.allocated, "live": t.bytes,
                      "peak": t.peak} for t in sorted(trace.threads, key=lambda t: -t.peak)[:200]],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from .account import fullest
 from .chains import Naming, owners, total_error
 from .terminal import warnings
 
@@ -23,10 +24,23 @@ def summary(trace: Trace, naming: Naming, snapshots: list[Snapshot] | None = Non
             "complete": trace.finished, "peak_bytes": trace.peak_bytes, "end": trace.end, "warnings": warnings(trace),
             "threads": [{"id": t.id, "name": t.name, "allocations": t.allocations, "allocated_bytes": t.allocated,
                          "live_bytes": t.bytes, "peak_bytes": t.peak} for t in trace.threads],
+            "resident": _resident(trace, naming),
             "snapshots": [_snapshot(trace, naming, s) for s in chosen],
         },
         indent=1,
     )
+
+
+def _resident(trace: Trace, naming: Naming) -> dict[str, Any] | None:
+    """The account of the fullest instant; null where nobody could look. The parts add up to `bytes`."""
+    account = fullest(trace.accounts)
+    if account is None:
+        return None
+    return {
+        "seconds": account.time, "bytes": account.resident, "shared_bytes": account.shared, "swapped_bytes": account.swapped,
+        "live_bytes": account.live, "parts": {part.key: part.bytes for part in account.parts},
+        "mapped": _snapshot(trace, naming, account.of_mappings())["chains"],
+    }
 
 
 def _snapshot(trace: Trace, naming: Naming, snapshot: Snapshot) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..catalog.elf import NotElfError, elf_facts
+from .perf_map import of_no_file
 
 if TYPE_CHECKING:
     from .trace import Module, Trace
@@ -41,8 +42,15 @@ class Frame:
 
     @property
     def place(self) -> str:
-        """`file.c:12`, or the module's name."""
-        return f"{Path(self.file).name}:{self.line}" if self.file else Path(self.module).name
+        """`file.c:12`, `script.py` where no line is known, or the module's name."""
+        if not self.file:
+            return Path(self.module).name
+        return f"{Path(self.file).name}:{self.line}" if self.line else Path(self.file).name
+
+    @property
+    def is_script(self) -> bool:
+        """Whether it is a function of a script, which a runtime has named (perf_map.py)."""
+        return bool(self.file) and not self.module
 
 
 def frames_of(trace: Trace) -> dict[tuple[int, int], list[Frame]]:
@@ -60,7 +68,9 @@ def frames_of(trace: Trace) -> dict[tuple[int, int], list[Frame]]:
         module = trace.modules[index] if index < len(trace.modules) else trace.modules[0]
         known = stored.get(str(index), {})
         missing = [offset for offset in offsets if str(offset) not in known]
-        fresh = _resolve(module, missing) if missing and not stored else {}
+        fresh: Mapping[int, list[tuple[str, str, int]]] = {}
+        if missing and not stored:
+            fresh = _resolve(module, missing) if module.path else of_no_file(trace, missing)
         for offset in offsets:
             raw = known.get(str(offset)) or fresh.get(offset)
             found[index, offset] = (

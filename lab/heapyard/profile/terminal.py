@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.units import format_bytes, format_duration
+from .account import beside, fullest
 from .callers import caller_lines
 from .chains import ChainMemory, Naming, owners, short, total_error
 from .timeline import total_over
@@ -43,6 +44,7 @@ def show(console: Console, trace: Trace, naming: Naming, top: int = 10) -> None:
         console.print(Text(line), soft_wrap=True)
     console.print()
     _curve(console, trace)
+    _account(console, trace, naming, max(3, top // 2))
     peak, end = trace.snapshot("peak"), trace.snapshot("end")
     if peak is not None:
         _owners(console, trace, naming, peak, f"At the peak, after {format_duration(peak.time)}", top)
@@ -57,7 +59,7 @@ def warnings(trace: Trace) -> list[str]:
     """What a reader must know before believing a number."""
     found = []
     if trace.meta.get("attached"):
-        found.append("Attached while it ran: what it had allocated before is not in the profile.")
+        found.append("Attached while it ran: what it had allocated before is not in the profile, what it had mapped is unknown.")
         if trace.meta["allocator"] == trace.meta["program"]:
             found.append("malloc is part of the program itself: only calls from its libraries were seen.")
     if not trace.finished:
@@ -137,11 +139,33 @@ def _curve(console: Console, trace: Trace) -> None:
     console.print()
 
 
-def _owners(console: Console, trace: Trace, naming: Naming, snapshot: Snapshot, heading: str, top: int) -> None:
+def _account(console: Console, trace: Trace, naming: Naming, top: int) -> None:
+    """What all of the resident memory was, when it was at its fullest, and which call chains had mapped memory themselves."""
+    from rich.text import Text
+
+    account = fullest(trace.accounts)
+    if account is None:
+        return
+    heading = f"All memory at its fullest, after {format_duration(account.time)}: {format_bytes(account.resident)} resident"
+    console.print(Text(heading, style="bold"))
+    for part in account.parts:
+        if part.bytes:
+            console.print(Text(f"{format_bytes(part.bytes):>9} {_share(part.bytes, account.resident):>5}  {part.name}"))
+    if more := beside(account):
+        console.print(Text(" " * 17 + more, style="dim"))
+    console.print()
+    if account.mapped_resident.sum() >= account.resident / 100:
+        _owners(console, trace, naming, account.of_mappings(), "Mapped by the program, resident then", top, "mapping")
+
+
+def _owners(
+    console: Console, trace: Trace, naming: Naming, snapshot: Snapshot, heading: str, top: int, unit: str = "block",
+) -> None:
     from rich.text import Text
 
     found = owners(trace, snapshot)
-    error = f" ± {format_bytes(total_error(found))}" if trace.interval and found else ""
+    sampled = bool(trace.interval) and unit == "block"
+    error = f" ± {format_bytes(total_error(found))}" if sampled and found else ""
     console.print(Text(f"{heading}: {format_bytes(snapshot.total)}{error}", style="bold"))
     if not found:
         console.print()
@@ -150,7 +174,7 @@ def _owners(console: Console, trace: Trace, naming: Naming, snapshot: Snapshot, 
     names = [[f"{short(inner.function)} {inner.place}", *(short(f.function) for f in outer)] for inner, *outer in frames]
     callers = caller_lines(names, console.width - 18, [[f.place for f in chain] for chain in frames])
     for chain, (inner, *_), line in zip(found, frames, callers, strict=False):
-        console.print(_row(chain, snapshot, inner, line, bool(trace.interval), console.width))
+        console.print(_row(chain, snapshot, inner, line, sampled, console.width, unit))
     rest = found[top:]
     if rest:
         amount = sum(c.bytes for c in rest)
@@ -163,10 +187,10 @@ def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole > 0 else ""
 
 
-def _row(chain: ChainMemory, snapshot: Snapshot, inner: Frame, callers: str, sampled: bool, width: int) -> Any:
+def _row(chain: ChainMemory, snapshot: Snapshot, inner: Frame, callers: str, sampled: bool, width: int, unit: str) -> Any:
     from rich.text import Text
 
-    blocks = f"{chain.blocks:,} block" + ("" if chain.blocks == 1 else "s")
+    blocks = f"{chain.blocks:,} {unit}" + ("" if chain.blocks == 1 else "s")
     error = f" ± {format_bytes(chain.error)}" if sampled and chain.error >= 1 else ""
     text = Text(f"{format_bytes(chain.bytes):>9} {_share(chain.bytes, snapshot.total):>5}  ")
     text.append(short(inner.function, width - 20 - len(inner.place)), style="bold")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.errors import UsageError
 from ..model.shared import ChunkKind
+from .account import Account, account_of
 from .chunks import Chunk, Fields, chunks_of, numbers, signed
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Trace:
     the recorded changes in order of time; `low` and `high` are the least and the most since the node's last record.
     `totals`: columns time, bytes, low, high, blocks, rss, allocations, frees.
     `chains`: columns node, cut, allocations, allocated, temporary, peak. `sizes`: columns bin, blocks, bytes.
+    `accounts`: what the resident memory was at some instants, in order of time.
     `finished`: False when the collector was killed; then what it had written is here.
     """
 
@@ -90,6 +92,7 @@ class Trace:
     threads: list[Thread]
     sizes: np.ndarray
     symbols: dict[str, Any] | None = field(default=None)
+    accounts: list[Account] = field(default_factory=list)
 
     @property
     def program(self) -> str:
@@ -146,6 +149,7 @@ def load_trace(path: Path) -> Trace:
         chains=_table([numbers(c.data) for c in of.get(ChunkKind.CHAINS, [])], 6),
         threads=[t for c in of.get(ChunkKind.THREADS, []) for t in _threads(c)],
         sizes=_table([numbers(c.data) for c in of.get(ChunkKind.SIZES, [])], 3), symbols=symbols,
+        accounts=[account_of(c) for c in of.get(ChunkKind.ACCOUNT, [])],
     )
 
 

@@ -77,6 +77,8 @@ struct Notes {
   }
   void stay(std::uint32_t ring, std::uint64_t address) { note("stay", ring, address); }
   void mark(const std::uint64_t*) { note("mark", 0, 0); }
+  void mapping(std::uint64_t, std::uint64_t, std::uint64_t) { note("mapping", 0, 0); }
+  void unmapping(std::uint64_t, std::uint64_t) { note("unmapping", 0, 0); }
 
   void note(const char* what, std::uint32_t ring, std::uint64_t value) {
     said.push_back(std::string(what) + " " + std::to_string(ring) + " " + std::to_string(value));

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unwind.h>
 
@@ -141,6 +142,33 @@ TEST(Unwinder, StopsInCodeWithoutTables) {
   const Registers nowhere{0x1000, reinterpret_cast<std::uintptr_t>(stack), 0xdeadbeef0};
   EXPECT_EQ(heapyard::tracer::walk(rules, nowhere, 0, frames, 8, count, [](const dl_find_object&) {}), ChainEnd::kTorn);
   EXPECT_EQ(count, 1u);
+}
+
+// What CPython makes of its trampoline, one for each function; and the other ways to end a frame right behind a call.
+[[gnu::noinline]] void ends_whole(std::uintptr_t through) {
+  const Registers caller = heapyard::tracer::caller_of(__builtin_frame_address(0));
+  std::uintptr_t frames[256];
+  unsigned count = 0;
+  EXPECT_EQ(heapyard::tracer::walk(rules, caller, 0, frames, 256, count, [](const dl_find_object&) {}),
+            ChainEnd::kWhole);
+  ASSERT_GT(count, 3u);
+  EXPECT_EQ(frames[0], through);
+}
+TEST(Unwinder, ThroughCodeOfNoFileThatEndsBehindItsCall) {
+  const std::vector<std::vector<std::uint8_t>> codes = {
+      {0x48, 0x83, 0xec, 0x08, 0xff, 0xd6, 0x48, 0x83, 0xc4, 0x08, 0xc3},  // sub $8, %rsp; call *%rsi; add; ret
+      {0x48, 0x83, 0xec, 0x38, 0xff, 0xd6, 0x48, 0x83, 0xc4, 0x38, 0xc3},  // the same with $56
+      {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3}};                   // push %rbp; mov; call *%rsi; pop %rbp; ret
+  for (const auto& code : codes) {
+    void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    std::copy(code.begin(), code.end(), static_cast<std::uint8_t*>(memory));
+    const std::size_t behind = std::find(code.begin(), code.end(), 0xd6) - code.begin() + 1;
+    using Function = void (*)(std::uintptr_t, void (*)(std::uintptr_t));
+    reinterpret_cast<Function>(memory)(reinterpret_cast<std::uintptr_t>(memory) + behind, ends_whole);
+    rules.forget();
+    munmap(memory, 4096);
+  }
 }
 
 // makecontext() lets a fiber's function return to the start of another that called nobody: there the chain ends.

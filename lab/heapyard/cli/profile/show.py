@@ -18,9 +18,11 @@ from ...model.errors import UsageError
 @click.option("--process", type=int, metavar="PID", help="Show this process of the profile, not its largest.")
 @click.option("--all", "all_", is_flag=True, help="List every process of the profile.")
 @click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the page there.")
+@click.option("--native", is_flag=True, help="Show the interpreter's functions too, where a script's are named.")
 @click.option("--json", "json_", is_flag=True, help="Print it as JSON.")
 def command(
-    profile: str, top: int, when: str | None, since: str | None, process: int | None, all_: bool, page: Path | None, json_: bool
+    profile: str, top: int, when: str | None, since: str | None, process: int | None, all_: bool, page: Path | None, native: bool,
+    json_: bool,
 ) -> None:
     """Show who owned the memory of a profile.
 
@@ -45,7 +47,7 @@ def command(
         show_processes(answers(), traces_of(profile))
         return
     trace = load_main(profile, process)
-    naming = Naming(trace, frames_of(trace))
+    naming = Naming(trace, frames_of(trace), native)
     if page is not None:
         from ...profile.page import write_profile_page
 

@@ -7,6 +7,11 @@ function unpacked(text, Kind) {
   return new Kind(bytes.buffer);
 }
 
+const decoded = (e) => ({
+  ...e, node: unpacked(e.node, Int32Array), bytes: unpacked(e.bytes, Float64Array), blocks: unpacked(e.blocks, Float64Array),
+  error: unpacked(e.error, Float64Array),
+});
+
 const profile = {
   ...raw,
   parent: unpacked(raw.parent, Int32Array),
@@ -16,10 +21,8 @@ const profile = {
   values: unpacked(raw.values, Float32Array),
   totals: Object.fromEntries(Object.entries(raw.totals).map(([k, v]) => [k, unpacked(v, Float64Array)])),
   chains: Object.fromEntries(Object.entries(raw.chains).map(([k, v]) => [k, unpacked(v, Float64Array)])),
-  exact: raw.exact.map((e) => ({
-    ...e, node: unpacked(e.node, Int32Array), bytes: unpacked(e.bytes, Float64Array), blocks: unpacked(e.blocks, Float64Array),
-    error: unpacked(e.error, Float64Array),
-  })),
+  exact: raw.exact.map(decoded),
+  mapped: raw.mapped && decoded(raw.mapped),
   wrappers: new Set(raw.wrappers),
 };
 const count = profile.parent.length;

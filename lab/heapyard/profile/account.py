@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the resident memory of a process was at an instant, as parts that add up: the tracer's collector looked at it closely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..model.shared import Resident
+from ..model.units import format_bytes
+from .chunks import Fields, numbers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .chunks import Chunk
+    from .trace import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the resident memory, in bytes. `key`: for programs; `name`: for people."""
+
+    key: str
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account of one instant, without what the tracer takes itself. Bytes; `time` in seconds.
+
+    `live`: of blocks that the program had not freed, resident or not. `nodes`, `mapped_resident`, `mapped`, `pieces`: per
+    call chain that had memory mapped, its node, and what it owned. `swapped` lies beside the resident memory.
+    """
+
+    time: float
+    live: int
+    resident: int
+    shared: int
+    swapped: int
+    rest: dict[Resident, int]
+    nodes: np.ndarray
+    mapped_resident: np.ndarray
+    mapped: np.ndarray
+    pieces: np.ndarray
+
+    @property
+    def parts(self) -> list[Part]:
+        """They add up to `resident`, the largest first. O(chains)."""
+        allocator = self.rest[Resident.ALLOCATOR]
+        live = min(self.live, allocator)
+        parts = [
+            Part("mapped", "mapped by the program", int(self.mapped_resident.sum())),
+            Part("live", "live blocks of malloc", live),
+            Part("allocator", "more inside malloc", allocator - live),
+            Part("stacks", "stacks", self.rest[Resident.STACKS]),
+            Part("changed", "data of program and libraries", self.rest[Resident.CHANGED]),
+            Part("as_in_files", "program and libraries as in their files", self.rest[Resident.AS_IN_FILES]),
+            Part("other_files", "other files and shared memory", self.rest[Resident.OTHER_FILES]),
+            Part("unknown", "unknown", self.rest[Resident.UNKNOWN]),
+        ]
+        return sorted(parts, key=lambda part: -part.bytes)
+
+    def of_mappings(self) -> Snapshot:
+        """What each call chain had mapped that was resident; blocks are mappings."""
+        import numpy as np
+
+        from .trace import Snapshot
+
+        there = self.mapped_resident > 0
+        return Snapshot("mapped", "", self.time, int(self.mapped_resident.sum()), self.nodes[there], self.mapped_resident[there],
+                        self.pieces[there], np.zeros(int(there.sum()), np.int64))
+
+
+def account_of(chunk: Chunk) -> Account:
+    """Reads a chunk of kind A (docs/trace-format.md). O(bytes)."""
+    import numpy as np
+
+    fields = Fields(chunk.data)
+    live, resident, shared, swapped = (fields.number() for _ in range(4))
+    parts = [fields.number() for _ in range(fields.number())]
+    rows = numbers(fields.rest()).astype(np.int64).reshape(-1, 4)
+    rest = {which: parts[which] if which < len(parts) else 0 for which in Resident}
+    return Account(chunk.begin / 1e6, live, resident - rest[Resident.TRACER], shared, swapped, rest,
+                   *(rows[:, column] for column in range(4)))
+
+
+def fullest(accounts: list[Account]) -> Account | None:
+    """The one with the most resident memory."""
+    return max(accounts, key=lambda account: account.resident, default=None)
+
+
+def beside(account: Account) -> str:
+    """What else is to be said of the whole; "" if nothing is."""
+    said = ((account.shared, "are shared with other processes"), (account.swapped, "lie in swap beside it"))
+    return ", ".join(f"{format_bytes(amount)} {what}" for amount, what in said if amount)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of code that a runtime made while it ran: /tmp/perf-PID.map, which it writes for Linux's perf.
+
+A line is `start size name`, both in hexadecimal. Node writes it with --perf-basic-prof, .NET with DOTNET_PerfMapEnabled,
+CPython from 3.12 on with -X perf; the JVM by an agent. The last name of a place counts.
+"""
+
+from __future__ import annotations
+
+import bisect
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+FOLDER = Path("/tmp")
+_PYTHON = re.compile(r"py::(?P<function>.*?):(?P<file>.*)$")  # names of functions hold no colon
+_SCRIPT = re.compile(
+    r"(?:JS|LazyCompile|Function|Script|Eval)?:?[*~^+]*(?P<function>[^ ]*) (?P<file>[^ ]+?):(?P<line>\d+)(?::\d+)?$")
+
+
+def map_of(trace: Trace) -> Path | None:
+    """The map that the traced process wrote; None if there is none, or it is of another process with the same number."""
+    path = FOLDER / f"perf-{trace.meta['pid']}.map"
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    began = trace.meta["started"]
+    ours = os.geteuid() == 0 or facts.st_uid in (0, os.geteuid())
+    return path if ours and began - 1 <= facts.st_mtime <= began + trace.duration + 60 else None
+
+
+def of_no_file(trace: Trace, addresses: Sequence[int]) -> Mapping[int, list[tuple[str, str, int]]]:
+    """address -> (function, file, line) of those that the process's map names; `line` is 0 where it tells none.
+
+    O(lines of the map + addresses log lines). Empty where there is no map.
+    """
+    path = map_of(trace)
+    try:
+        text = path.read_text(errors="replace") if path else ""
+    except OSError:
+        return {}
+    places: dict[int, tuple[int, str]] = {}
+    for line in text.splitlines():
+        parts = line.split(" ", 2)
+        try:
+            places[int(parts[0], 16)] = int(parts[1], 16), parts[2]
+        except (ValueError, IndexError):
+            continue  # cut off in the middle
+    starts = sorted(places)
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    for address in addresses:
+        at = bisect.bisect_right(starts, address) - 1
+        if at < 0:
+            continue
+        size, name = places[starts[at]]
+        if address < starts[at] + size:
+            found[address] = [frame_of(name)]
+    return found
+
+
+def frame_of(name: str) -> tuple[str, str, int]:
+    """What a runtime calls its code, as function, file and line."""
+    if python := _PYTHON.match(name):
+        return python["function"], python["file"], 0
+    if script := _SCRIPT.match(name):
+        return script["function"] or "(anonymous)", script["file"], int(script["line"])
+    return name, "", 0

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all resident memory is: mappings of the program's own to the page, and parts that add up to what the kernel says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from profiled import only, program, traced
+
+from heapyard.catalog.allocators import installed_allocators
+from heapyard.model.shared import Resident
+from heapyard.profile.account import Account, fullest
+from heapyard.profile.chains import Naming
+from heapyard.profile.symbols import frames_of
+from heapyard.profile.trace import Trace, load_trace
+
+ALLOCATORS = [None, *(a for a in installed_allocators() if a.name in ("jemalloc", "mimalloc", "bfm", "scalloc", "heapyard"))]
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def truth_of(path: Path) -> dict[str, dict[str, int]]:
+    told: dict[str, dict[str, int]] = defaultdict(dict)
+    for line in path.read_text().splitlines():
+        phase, who, size = line.split()
+        told[phase][who] = int(size)
+    return told
+
+
+def by_function(trace: Trace, account: Account) -> dict[str, int]:
+    naming, found = Naming(trace, frames_of(trace)), defaultdict(int)
+    for node, size in zip(account.nodes.tolist(), account.mapped_resident.tolist(), strict=True):
+        for frame in naming.chain(node):
+            found[frame.function.partition("(")[0]] += size
+    return found
+
+
+def parts_of(account: Account) -> dict[str, int]:
+    assert sum(part.bytes for part in account.parts) == account.resident
+    assert all(part.bytes >= 0 for part in account.parts)
+    return {part.key: part.bytes for part in account.parts}
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize("allocator", ALLOCATORS, ids=lambda a: a.name if a else "glibc")
+def test_mappings_are_the_truth_to_the_page(tmp_path: Path, mode: str, allocator):
+    library = {} if allocator is None else {"library": allocator.library}
+    trace = only(traced(tmp_path, program("mapped"), tmp_path / "truth", mode=mode, **library))
+    truth = truth_of(tmp_path / "truth")
+    marks = {s.name: s.time for s in trace.snapshots if s.kind == "mark"}
+    assert list(truth) == ["full", "less"]
+    for phase, told in truth.items():
+        account = next(a for a in trace.accounts if marks[phase] <= a.time < marks[phase] + 0.25)
+        stacks, of_malloc = told.pop("stacks"), told.pop("malloc")
+        found = by_function(trace, account)
+        assert {name: found[name] for name in told} == told
+        parts = parts_of(account)
+        assert parts["mapped"] == sum(told.values())
+        assert stacks <= parts["stacks"] < stacks + MIB // 2
+        assert parts["live"] == pytest.approx(of_malloc, rel=0.25)
+        # What the dynamic linker maps for itself.
+        assert parts["unknown"] < 700 * KIB
+        assert account.rest[Resident.TRACER] < (16 if mode == "exact" else 2) * MIB
+
+
+def test_python_objects_are_explained(tmp_path: Path):
+    """They lie in arenas that Python maps: hardly any are blocks of malloc."""
+    script = "kept = {i: (i, str(i)) for i in range(200_000)}; import time; time.sleep(0.3)"
+    trace = only(traced(tmp_path, sys.executable, "-I", "-c", script))
+    account = fullest(trace.accounts)
+    assert account is not None and account.resident > 0.95 * trace.totals[:, 5].max()
+    parts = parts_of(account)
+    assert parts["mapped"] > 20 * MIB
+    assert parts["unknown"] < 0.05 * account.resident
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
+def test_what_node_maps_is_explained(tmp_path: Path):
+    script = "const kept = []; for (let i = 0; i < 300000; i++) kept.push({i, s: 'x' + i}); setTimeout(() => {}, 300)"
+    trace = only(traced(tmp_path, "node", "-e", script))
+    account = fullest(trace.accounts)
+    assert account is not None and account.resident > 0.9 * trace.totals[:, 5].max()
+    parts = parts_of(account)
+    assert parts["mapped"] > 20 * MIB
+    assert parts["unknown"] < 0.05 * account.resident
+
+
+def test_a_child_has_an_account_of_its_own(tmp_path: Path):
+    script = ("import os, time\nkept = bytearray(30_000_000)\nchild = os.fork()\n"
+              "more = bytearray(20_000_000) if child == 0 else b''\ntime.sleep(0.3)\nif child: os.wait()")
+    run = traced(tmp_path, sys.executable, "-I", "-c", script)
+    traces = sorted((load_trace(path) for path in run.traces), key=lambda trace: trace.meta["pid"])
+    assert len(traces) == 2
+    for trace in traces:
+        account = fullest(trace.accounts)
+        assert account is not None and account.resident > 30_000_000
+        parts_of(account)
+    shared = fullest(traces[1].accounts)
+    assert shared is not None and shared.shared > 25_000_000  # what the parent has too
+
+
+def newer_python() -> str | None:
+    """One that names its functions for profilers: 3.12 or later."""
+    homes = [*Path.home().glob(".pyenv/versions/3.1[2-9]*/bin"), *map(Path, os.environ.get("PATH", "").split(":"))]
+    for number in range(12, 20):
+        for home in homes:
+            if (found := home / f"python3.{number}").exists() and home.name != "shims":
+                return str(found)
+    return None
+
+
+SCRIPT = """
+import time
+class Tree:
+    def grow(self, number):
+        return [bytes(2000) for _ in range(number)]
+def build(number):
+    return Tree().grow(number)
+def load(number):
+    return {at: bytes(3000) for at in range(number)}
+def main():
+    kept = build(10_000), load(5_000)
+    time.sleep(0.1)
+main()
+"""
+
+
+@pytest.mark.skipif(newer_python() is None, reason="there is no Python 3.12 or later here")
+def test_python_functions_have_names(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "-I", "-m", "heapyard", "profile", "--python", "--no-html", "--mode", "exact", "--json", "-o",
+               str(tmp_path / "kept.hytrace"), "--", str(newer_python()), str(tmp_path / "script.py")]
+    maps = set(Path("/tmp").glob("perf-*.map"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert set(Path("/tmp").glob("perf-*.map")) <= maps  # what Python wrote for us has gone
+    owned: dict[str, int] = defaultdict(int)
+    peak = next(s for s in json.loads(done.stdout)["snapshots"] if s["kind"] == "peak")
+    for chain in peak["chains"]:
+        functions = [frame["function"] for frame in chain["frames"]]
+        assert "<module>" in functions or "main" not in functions
+        for function in ("Tree.grow", "build", "load", "main"):
+            owned[function] += chain["bytes"] if function in functions else 0
+    assert owned["Tree.grow"] == owned["build"]
+    assert 10_000 * 2_000 < owned["build"] < 10_000 * 2_100
+    assert 5_000 * 3_000 < owned["load"] < 5_000 * 3_200
+    assert owned["main"] >= owned["build"] + owned["load"]
+    shown = subprocess.run([*command[:4], "profile", "show", str(tmp_path / "kept.hytrace")], capture_output=True, text=True)
+    assert re.search(r"Tree\.grow script\.py\n +< build < main < <module>", shown.stdout), shown.stdout
+    assert "PyEval" not in shown.stdout.partition("At the end")[0].partition("Tree.grow")[2].partition("\n")[0]

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the resident memory of a process is at an instant: mappings of the program's own by call chain, what malloc has,
+// stacks, the program and its libraries.
+//
+// Idea: the kernel says of each of its areas what is resident (/proc/PID/smaps). An area that the program mapped by
+// itself is its chain's. Of one that holds several such mappings, or one in part, the page map says which pages are
+// there. The rest is told by names, and by what lies beside it: data behind a library, a stack above its guard. Of the
+// C library's malloc the heap and the arenas are known; its largest blocks are not, so what its live blocks take beyond
+// both is moved there from what is unknown. Under any other malloc what would be unknown is malloc's.
+// Everything is counted once, so the parts add up to the whole. Cost: O(areas) lines of text, made by the kernel, and 8
+// bytes for each page of areas that are looked at closer. Errors: false, when the process has gone.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/shared.hpp"
+#include "tracer/collector/program_mappings.hpp"
+
+namespace heapyard::tracer {
+
+struct MappedByChain {
+  std::uint64_t resident = 0, mapped = 0, pieces = 0;  // bytes, bytes, mappings
+};
+
+struct ResidentAccount {
+  std::uint64_t resident = 0;            // bytes of all
+  std::uint64_t shared = 0;              // of those, that other processes have too
+  std::uint64_t swapped = 0;             // beside them
+  std::array<std::uint64_t, 7> parts{};  // by shared::Resident
+  std::vector<MappedByChain> chains;     // by their index in the accounts
+  std::uint64_t& part(shared::Resident which) { return parts[static_cast<std::size_t>(which)]; }
+};
+
+struct AccountOf {
+  std::uint32_t pid;
+  bool glibc;          // the malloc is the C library's
+  std::uint64_t live;  // bytes of blocks
+};
+// `tracers`: what the tracer has mapped in it.
+bool read_account(const AccountOf& of, const ProgramMappings& mappings, const ProgramMappings& tracers,
+                  ResidentAccount& account);
+
+}  // namespace heapyard::tracer
