@@ -19,6 +19,7 @@ from heapyard.catalog.allocators import installed_allocators
 from heapyard.model.shared import Resident
 from heapyard.profile.account import Account, fullest
 from heapyard.profile.chains import Naming
+from heapyard.profile.library import main_trace
 from heapyard.profile.symbols import frames_of
 from heapyard.profile.trace import Trace, load_trace
 
@@ -155,3 +156,47 @@ def test_python_functions_have_names(tmp_path: Path) -> None:
     shown = subprocess.run([*command[:4], "profile", "show", str(tmp_path / "kept.hytrace")], capture_output=True, text=True)
     assert re.search(r"Tree\.grow script\.py\n +< build < main < <module>", shown.stdout), shown.stdout
     assert "PyEval" not in shown.stdout.partition("At the end")[0].partition("Tree.grow")[2].partition("\n")[0]
+
+
+CXX = '#include <regex>\n#include <map>\nint main() { std::regex r("a+"); std::map<int, std::regex> m; m[1] = r; }\n'
+NODE = "const kept = []; for (let i = 0; i < 600000; i++) kept.push({i, s: 'x' + i}); setTimeout(() => {}, 300)"
+PYTHON = "kept = {i: (i, str(i)) for i in range(300_000)}; import time; time.sleep(0.3)"
+JAVA = ("import java.util.*; public class Kept { public static void main(String[] a) throws Exception {"
+        " var kept = new ArrayList<int[]>();"
+        " for (int i = 0; i < 3000000; i++) kept.add(new int[]{i}); Thread.sleep(300); System.out.println(kept.size()); } }")
+SQL = ("create table t(a, b); with recursive c(n) as (select 1 union all select n + 1 from c where n < 400000)"
+       " insert into t select n, hex(n) || 'some text' from c; create index i on t(b); select count(*) from t;")
+COLUMNS = ("mapped", "live", "allocator", "stacks", "changed", "as_in_files", "other_files")
+RUNS = {
+    "Python, a dictionary of 300,000 tuples": ["/usr/bin/python3", "-I", "-c", PYTHON],
+    "Node, an array of 600,000 objects": ["node", "-e", NODE],
+    "Java, a list of 3,000,000 arrays": ["java", "-XX:+UseSerialGC", "{folder}/Kept.java"],
+    "g++, a source with <regex>": ["g++", "-O1", "-c", "-o", "/dev/null", "{folder}/source.cc"],
+    "SQLite, 400,000 rows in memory": ["sqlite3", ":memory:", SQL],
+    "Perl, a hash of 500,000 strings": [
+        "perl", "-e", "my %h; $h{$_} = qq(value $_) for 1 .. 500000; select undef, undef, undef, 0.2"],
+    "Chromium, headless on a page": [
+        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "data:text/html,<p>x"],
+}
+
+
+@pytest.mark.on_request
+@pytest.mark.parametrize("name", RUNS)
+def test_how_much_of_programs_is_explained(tmp_path: Path, name: str) -> None:
+    """A row of docs/measured/resident.md: the process with most memory of its own."""
+    (tmp_path / "source.cc").write_text(CXX)
+    (tmp_path / "Kept.java").write_text(JAVA)
+    words = [word.replace("{folder}", str(tmp_path)) for word in RUNS[name]]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"there is no {words[0]} here")
+    run = traced(tmp_path / "traces", *words)
+    trace = load_trace(main_trace(list(run.traces)))
+    account = fullest(trace.accounts)
+    assert account is not None
+    parts = {part.key: part.bytes for part in account.parts}
+    blocks = parts["live"] / account.resident
+    told = [f"{parts[key] / MIB:.1f}" for key in COLUMNS]
+    explained = 1 - parts["unknown"] / account.resident
+    whole = f"{account.resident / MIB:.0f} of {trace.totals[:, 5].max() / MIB:.0f}"
+    print(f"\n| {name} | {whole} | {' | '.join(told)} | {blocks:.0%} | {explained:.1%} |")
+    assert explained > 0.95

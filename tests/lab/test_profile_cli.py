@@ -104,7 +104,6 @@ def test_wrong_requests_get_one_sentence(folder: Path, words: tuple[str, ...], s
 
 @pytest.mark.parametrize("name, reason", [
     ("static_program", "is statically linked: no library can be injected into it"),
-    ("own_malloc", "brings its own malloc"),
     ("idle", "allocated nothing by a malloc that a library can be in front of"),
 ])
 def test_why_a_program_left_no_trace(folder: Path, tmp_path: Path, name: str, reason: str):

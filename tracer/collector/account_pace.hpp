@@ -3,7 +3,7 @@
 //
 // Idea: while it grows, at each twentieth of growth, so that one look is near its peak; and now and then. A look takes
 // the kernel time in proportion to the program's areas. So all looks together take at most a hundredth of the run, and
-// some 20 ms at its beginning. Times in microseconds. Cost: O(1).
+// some 50 ms at its beginning. Times in microseconds. Cost: O(1).
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ class AccountPace {
   void ask() { asked_ = true; }
 
   bool due(std::uint64_t now, std::int64_t resident) const {
-    return (asked_ || (now >= next_ && (resident > grown_ || now >= latest_))) && spent_ + last_ <= kAtFirst + now / kShare;
+    return (asked_ || (now >= next_ && (resident > grown_ || now >= latest_))) &&
+           spent_ + last_ <= kAtFirst + now / kShare;
   }
 
   void looked(std::uint64_t now, std::int64_t resident, std::uint64_t took) {
@@ -32,7 +33,7 @@ class AccountPace {
  private:
   static constexpr std::int64_t kStep = 20, kLeastGrowth = 256 << 10;
   static constexpr std::uint64_t kFirst = 50'000;  // of a build's many programs most have ended by then
-  static constexpr std::uint64_t kLeastPause = 20'000, kSeldom = 10'000'000, kAtFirst = 20'000, kShare = 100;
+  static constexpr std::uint64_t kLeastPause = 20'000, kSeldom = 10'000'000, kAtFirst = 50'000, kShare = 100;
 
   bool asked_ = false;
   std::int64_t grown_ = 0;  // bytes beyond which it has grown

@@ -52,7 +52,6 @@ void Collector::run() {
   while (welcome()) {
   }
   for (const Traced& traced : processes_) traced.process->finish(stopped ? "tracing stopped" : "ended");
-  if (traced_any_) untraced_.tell();
 }
 
 void Collector::finish_ended(bool more_wait) {
@@ -78,7 +77,10 @@ bool Collector::welcome() {
   const std::uint32_t peer = peer_of(connection);
   const Sent sent = receive(connection, token_);
   close(connection);
-  if (sent.untraced) untraced_.note(peer, *sent.untraced, sent.program);
+  if (sent.untraced == Untraced::kNoMemory) {
+    std::fprintf(stderr, "heapyard: %s (process %u) is not traced: it may not have the memory that takes (ulimit -v)\n",
+                 sent.program.c_str(), peer);
+  }
   if (sent.memory >= 0) trace(sent.memory, peer);
   return true;
 }
@@ -86,8 +88,6 @@ bool Collector::welcome() {
 void Collector::trace(int memory, std::uint32_t peer) {
   try {
     auto process = std::make_unique<Process>(memory, peer, folder_, limits_);
-    untraced_.forget(peer);
-    traced_any_ = true;
     // The same process with another program in it: what it was before has ended.
     std::erase_if(processes_, [&](const Traced& other) {
       if (other.process->pid() != process->pid()) return false;

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tracer/collector/process.hpp"
-#include "tracer/collector/untraced_programs.hpp"
 #include "tracer/session/bell.hpp"
 
 namespace heapyard::tracer {
@@ -55,8 +54,6 @@ class Collector {
   Limits limits_;
   std::vector<Traced> processes_;
   std::uint64_t welcomed_ = 0;  // so far
-  UntracedPrograms untraced_;
-  bool traced_any_ = false;
   std::vector<Bell*> bells_;
 };
 

@@ -198,9 +198,12 @@ void Process::look_closely(std::int64_t resident) {
   clock_.calibrate();
   const std::uint64_t now = clock_.now(), began = monotonic_ns();
   drain();
-  const bool glibc = std::string_view(header().allocator).find("/libc.so.") != std::string_view::npos;
+  // Where nothing has come by, malloc is part of the program.
+  const bool glibc =
+      std::string_view(header().allocator).find("/libc.so.") != std::string_view::npos && accounts_.allocations > 0;
   const auto live = static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.bytes));
-  if (read_account({pid(), glibc, live}, mappings_, tracers(), account_)) writer_.account(account_, now);
+  if (read_account({pid(), glibc, live, sampled_.addresses()}, mappings_, tracers(), account_))
+    writer_.account(account_, now);
   account_pace_.looked(now, resident, (monotonic_ns() - began) / 1000);
 }
 

@@ -139,7 +139,7 @@ bool is_tracers(const Area& area) {
 class Reader {
  public:
   Reader(const AccountOf& of, const ProgramMappings& mappings, const ProgramMappings& tracers, ResidentAccount& account)
-      : glibc_(of.glibc), mappings_(mappings), tracers_(tracers), pages_(of.pid), account_(account) {}
+      : of_(of), mappings_(mappings), tracers_(tracers), pages_(of.pid), account_(account) {}
 
   void read(const std::vector<Area>& areas) {
     for (const Area& area : areas) {
@@ -160,6 +160,8 @@ class Reader {
 
  private:
   static constexpr std::uint64_t kArena = 64u << 20;  // the C library's arenas begin at multiples of it
+  // The kernel gives stacks places near the top of the address space; heaps with guards of their own lie elsewhere.
+  static constexpr std::uint64_t kNearTop = (std::uint64_t{1} << 47) - (std::uint64_t{2} << 40);
   static constexpr std::uint64_t kGuard = 64u << 10;  // bytes below a stack that nobody may touch, at most
 
   void take(const Area& area, bool of_library, bool guarded) {
@@ -198,15 +200,20 @@ class Reader {
       account_.part(Resident::kChanged) += rest;
     } else if (area.path == "[vdso]" || area.path == "[vvar]" || area.path == "[vvar_vclock]") {
       account_.part(Resident::kAsInFiles) += rest;
-    } else if (guarded || area.path.starts_with("[stack")) {
+    } else if ((guarded && area.begin >= kNearTop) || area.path.starts_with("[stack")) {
       account_.part(Resident::kStacks) += rest;
     } else {
-      const bool allocators = !glibc_ || area.path == "[heap]" || area.begin % kArena == 0;
+      const bool allocators = !of_.glibc || area.path == "[heap]" || area.begin % kArena == 0 || holds_a_sample(area);
       account_.part(allocators ? Resident::kAllocator : Resident::kUnknown) += rest;
     }
   }
 
-  const bool glibc_;
+  bool holds_a_sample(const Area& area) const {
+    const auto at = std::lower_bound(of_.samples.begin(), of_.samples.end(), area.begin);
+    return at != of_.samples.end() && *at < area.end;
+  }
+
+  const AccountOf& of_;
   const ProgramMappings& mappings_;
   const ProgramMappings& tracers_;
   PageMap pages_;

@@ -5,10 +5,11 @@
 // Idea: the kernel says of each of its areas what is resident (/proc/PID/smaps). An area that the program mapped by
 // itself is its chain's. Of one that holds several such mappings, or one in part, the page map says which pages are
 // there. The rest is told by names, and by what lies beside it: data behind a library, a stack above its guard. Of the
-// C library's malloc the heap and the arenas are known; its largest blocks are not, so what its live blocks take beyond
-// both is moved there from what is unknown. Under any other malloc what would be unknown is malloc's.
-// Everything is counted once, so the parts add up to the whole. Cost: O(areas) lines of text, made by the kernel, and 8
-// bytes for each page of areas that are looked at closer. Errors: false, when the process has gone.
+// C library's malloc the heap and the arenas are known, and every area that holds a sample. Where every event is
+// recorded, nobody knows where blocks are: what live blocks take beyond heap and arenas is moved there from what is
+// unknown. Under any other malloc what would be unknown is malloc's. Everything is counted once, so the parts add up to
+// the whole. Cost: O(areas) lines of text, made by the kernel, and 8 bytes for each page of areas that are looked at
+// closer. Errors: false, when the process has gone.
 #pragma once
 
 #include <array>
@@ -36,8 +37,9 @@ struct ResidentAccount {
 
 struct AccountOf {
   std::uint32_t pid;
-  bool glibc;          // the malloc is the C library's
-  std::uint64_t live;  // bytes of blocks
+  bool glibc;                          // the malloc is the C library's
+  std::uint64_t live;                  // bytes of blocks
+  std::vector<std::uint64_t> samples;  // where some of them are, the lowest first
 };
 // `tracers`: what the tracer has mapped in it.
 bool read_account(const AccountOf& of, const ProgramMappings& mappings, const ProgramMappings& tracers,

@@ -6,6 +6,7 @@
 // expected an event, O(live blocks) to thin them out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -92,6 +93,13 @@ class SampledEvents {
   void thin(unsigned log2_interval, std::uint64_t random, SampleSet& set, Accounts& accounts);
 
   std::size_t live() const { return live_.size(); }
+  // Where the samples that live are, the lowest first. O(samples log samples).
+  std::vector<std::uint64_t> addresses() const {
+    std::vector<std::uint64_t> found;
+    for (const Block& block : live_.all()) found.push_back(block.address);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
   std::uint64_t unknown_chains() const { return unknown_chains_; }
   std::uint64_t unknown_frees() const { return unknown_frees_; }
   std::uint64_t lost_frees() const { return lost_frees_; }

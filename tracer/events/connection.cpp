@@ -150,9 +150,4 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   return {};
 }
 
-void tell_of_own_malloc(const char* text) {
-  Wish wish{};
-  if (parse(text, wish)) tell_why_not(wish, Untraced::kOwnMalloc);
-}
-
 }  // namespace heapyard::tracer

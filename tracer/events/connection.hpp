@@ -11,7 +11,4 @@ namespace heapyard::tracer {
 // collector is told. System calls only: safe after a fork.
 Session connect_to_collector(const char* wish, bool (*prepare)(Mode));
 
-// Tells the collector that this program is not traced, for nobody calls the tracer's malloc.
-void tell_of_own_malloc(const char* wish);
-
 }  // namespace heapyard::tracer

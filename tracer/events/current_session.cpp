@@ -46,15 +46,13 @@ void prepare_process_once() {
 }
 
 // A debugger that has loaded this library may take its malloc for the program's and call it. A heap's first pages are
-// taken before anything is recorded.
+// taken before anything is recorded. Where malloc is part of the program itself nobody comes by to begin a session, but
+// what it maps is seen.
 [[gnu::constructor]] void begin() {
   if (dlsym(RTLD_DEFAULT, "dlclose") != reinterpret_cast<void*>(&dlclose)) set_loaded_late();
   const char* wish = environ == nullptr ? nullptr : secure_getenv(shared::kWishVariable);
   if (wish == nullptr) return;
-  if (!loaded_late() && defined_by_executable("malloc"))
-    tell_of_own_malloc(wish);
-  else if (told_by_heap())
-    connected();
+  if (told_by_heap() || (!loaded_late() && defined_by_executable("malloc"))) connected();
 }
 
 }  // namespace

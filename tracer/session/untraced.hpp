@@ -7,6 +7,6 @@
 namespace heapyard::tracer {
 
 inline constexpr std::size_t kProgramPath = 256;  // bytes of it at most
-enum class Untraced : char { kNoMemory = 'm', kOwnMalloc = 'o' };
+enum class Untraced : char { kNoMemory = 'm' };
 
 }  // namespace heapyard::tracer

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..model.shared import Resident
-from ..model.units import format_bytes
+from ..model.units import format_bytes, format_duration
 from .chunks import Fields, numbers
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .chunks import Chunk
-    from .trace import Snapshot
+    from .trace import Snapshot, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +95,11 @@ def beside(account: Account) -> str:
     """What else is to be said of the whole; "" if nothing is."""
     said = ((account.shared, "are shared with other processes"), (account.swapped, "lie in swap beside it"))
     return ", ".join(f"{format_bytes(amount)} {what}" for amount, what in said if amount)
+
+
+def when_fullest(trace: Trace, account: Account) -> str:
+    """When that was, for a heading; and how much more there was at another time, at which nobody looked closely."""
+    most, when = trace.totals[:, 5].max(initial=0), f"after {format_duration(account.time)}"
+    if account.resident < 0.95 * most:
+        return f"{when} (it was {format_bytes(most)} at most)"
+    return f"at its fullest, {when}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..model import places
 from ..model.errors import UsageError
 from ..model.shared import TRACE_SUFFIX
+from .account import fullest
 from .trace import Trace, load_trace
 
 
@@ -41,11 +42,19 @@ def traces_of(name: str) -> list[Path]:
 
 
 def main_trace(traces: list[Path]) -> Path:
-    """The process with the highest peak. Only the largest files are looked into: much memory leaves much to record."""
+    """The process with most memory that it got itself. Only the largest files are looked into: much memory leaves much to
+    record.
+    """
     if len(traces) == 1:
         return traces[0]
     largest = sorted(traces, key=lambda path: -path.stat().st_size)[:8]
-    return max(largest, key=lambda path: load_trace(path).peak_bytes)
+    return max(largest, key=lambda path: _got_itself(load_trace(path)))
+
+
+def _got_itself(trace: Trace) -> int:
+    """Bytes of blocks at their peak, and what of its own mappings was resident at the fullest."""
+    account = fullest(trace.accounts)
+    return trace.peak_bytes + (int(account.mapped_resident.sum()) if account else 0)
 
 
 def load_main(name: str, process: int | None = None) -> Trace:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.units import format_bytes, format_duration
 from ..report.page_file import write_page
-from .account import beside, fullest
+from .account import beside, fullest, when_fullest
 from .chains import Naming, owners, short, total_error
 from .page_data import page_data
 from .symbols import frames_of
@@ -58,8 +58,8 @@ def _answer(trace: Trace, naming: Naming) -> str:
     if account is not None and (first := account.parts[0]).key == "mapped":
         mapped = owners(trace, account.of_mappings())
         name, size = _largest(naming, mapped)
-        when, share = format_duration(account.time), 100 * first.bytes / account.resident
-        return (f"{format_bytes(account.resident)} resident at its fullest, after {when}; {share:.0f} % mapped by the program, "
+        when, share = when_fullest(trace, account), 100 * first.bytes / account.resident
+        return (f"{format_bytes(account.resident)} resident {when}; {share:.0f} % mapped by the program, "
                 f"{100 * size / max(1, first.bytes):.0f} % of that by {name}.")
     if peak is None or not len(peak.nodes):
         return "No memory was seen."
@@ -88,7 +88,7 @@ def _account(trace: Trace) -> dict[str, Any] | None:
         return None
     parts = [{"name": part.name, "bytes": format_bytes(part.bytes), "percent": f"{100 * part.bytes / account.resident:.2f}",
               "share": f"{100 * part.bytes / account.resident:.0f} %"} for part in account.parts if part.bytes]
-    return {"total": format_bytes(account.resident), "when": format_duration(account.time), "parts": parts,
+    return {"total": format_bytes(account.resident), "when": when_fullest(trace, account), "parts": parts,
             "beside": beside(account)}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.units import format_bytes, format_duration
-from .account import beside, fullest
+from .account import beside, fullest, when_fullest
 from .callers import caller_lines
 from .chains import ChainMemory, Naming, owners, short, total_error
 from .timeline import total_over
@@ -46,9 +46,9 @@ def show(console: Console, trace: Trace, naming: Naming, top: int = 10) -> None:
     _curve(console, trace)
     _account(console, trace, naming, max(3, top // 2))
     peak, end = trace.snapshot("peak"), trace.snapshot("end")
-    if peak is not None:
+    if peak is not None and peak.total:
         _owners(console, trace, naming, peak, f"At the peak, after {format_duration(peak.time)}", top)
-    if end is not None:
+    if end is not None and trace.peak_bytes:
         heading = "At the end, not freed" if trace.end.get("how") == "ended" else "At the end of tracing, still live"
         _owners(console, trace, naming, end, heading, max(3, top // 2))
     for warning in warnings(trace):
@@ -69,8 +69,9 @@ def warnings(trace: Trace) -> list[str]:
             found.append(f"After {format_duration(step.time)}: {step.name}.")
     lost = trace.end.get("lost", {})
     found += [f"Not in the profile: {lost[key]:,} {text}." for key, text in _LOST.items() if lost.get(key)]
-    if trace.end.get("events", 0) == 0 and trace.finished:
-        found.append("No call of malloc was seen: it may be linked statically, or the program made none.")
+    if trace.end.get("allocations", 0) == 0 and trace.finished:
+        found.append("No call of malloc was seen: it may be part of the program itself, or the program made none. What it mapped "
+                     "by itself is seen all the same.")
     error = _error_at_peak(trace)
     if error > trace.peak_bytes / 2:
         found.append(f"Samples tell little of so small a heap: its peak may be off by {format_bytes(error)}, and rather reads too "
@@ -146,7 +147,7 @@ def _account(console: Console, trace: Trace, naming: Naming, top: int) -> None:
     account = fullest(trace.accounts)
     if account is None:
         return
-    heading = f"All memory at its fullest, after {format_duration(account.time)}: {format_bytes(account.resident)} resident"
+    heading = f"All memory {when_fullest(trace, account)}: {format_bytes(account.resident)} resident"
     console.print(Text(heading, style="bold"))
     for part in account.parts:
         if part.bytes:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ..catalog.elf import NotElfError, exported
 from ..catalog.executable_check import Flaw, executable_flaw
 
 
@@ -16,14 +15,5 @@ def why_untraced(program: str) -> Flaw:
     flaw = executable_flaw(path)
     if flaw is not None:
         return flaw
-    if _has_malloc(path):
-        return f"'{path}' brings its own malloc, in front of which no library can be", "Link its allocator as a shared library."
     return (f"'{path}' allocated nothing by a malloc that a library can be in front of",
             "If it allocates at all, its allocator is part of it under other names: link it as a shared library.")
-
-
-def _has_malloc(path: Path) -> bool:
-    try:
-        return bool(exported(path, ["malloc"]))
-    except (NotElfError, OSError):
-        return False  # a script, or a file that may not be read

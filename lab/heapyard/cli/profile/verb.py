@@ -82,7 +82,7 @@ class _Size(click.ParamType):
 @click.option("--limit", type=_Size(), default="256M", show_default=True, metavar="SIZE", help="Largest size of a trace.")
 @click.option("--never-step", is_flag=True, help="Exact: let the program wait, instead of stepping down to sampling.")
 @click.option("--python", is_flag=True,
-              help="Name functions of Python (3.12 and later, which then runs a little slower).")
+              help="Name functions of Python (3.12 and later; its calls then take longer).")
 @click.option("--native", is_flag=True, help="Show the interpreter's functions too, where a script's are named.")
 @click.option("-o", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the main trace there.")
 @click.option("--no-html", is_flag=True, help="Write no page.")
