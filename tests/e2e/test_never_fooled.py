@@ -33,7 +33,8 @@ def test_a_failure_never_looks_like_a_fast_run(yard, fault, kind, words):
     analysis = analyse(record.observations)
     for cell in analysis.cells:
         assert "faulty" not in [s.treatment for s in cell.summaries]
-        assert "plain" in [s.treatment for s in cell.summaries]
+        # Guards may reject all of a sound one's trials where others load the machine.
+        assert "plain" in [s.treatment for s in cell.summaries] or not counted(record, "plain")
     assert "faulty" in result.stdout and reason.split()[0] in result.stdout
 
 

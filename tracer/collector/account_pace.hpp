@@ -21,13 +21,14 @@ class AccountPace {
            spent_ + last_ <= kAtFirst + now / kShare;
   }
 
-  void looked(std::uint64_t now, std::int64_t resident, std::uint64_t took) {
+  // Who asks from now on asks for another.
+  void begin_look() { asked_ = false; }
+  void end_look(std::uint64_t now, std::int64_t resident, std::uint64_t took) {
     grown_ = std::max(grown_, resident + resident / kStep + kLeastGrowth);
     next_ = now + kLeastPause;
     latest_ = now + std::max(kSeldom, now / kStep);
     last_ = took;
     spent_ += took;
-    asked_ = false;
   }
 
  private:

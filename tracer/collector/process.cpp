@@ -193,18 +193,24 @@ void Process::note_resident(bool last) {
   if (last || account_pace_.due(clock_.now(), bytes)) look_closely(bytes);
 }
 
-// What is told to have happened until now has been taken before the kernel is asked.
+// What is told to have happened until now has been taken before the kernel is asked. What is told meanwhile has a later
+// time than the account.
 void Process::look_closely(std::int64_t resident) {
-  clock_.calibrate();
+  const auto take = [this] {
+    clock_.calibrate();
+    drain();
+  };
+  take();
   const std::uint64_t now = clock_.now(), began = monotonic_ns();
-  drain();
+  account_pace_.begin_look();
   // Where nothing has come by, malloc is part of the program.
   const bool glibc =
       std::string_view(header().allocator).find("/libc.so.") != std::string_view::npos && accounts_.allocations > 0;
   const auto live = static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.bytes));
-  if (read_account({pid(), glibc, live, sampled_.addresses()}, mappings_, tracers(), account_))
-    writer_.account(account_, now);
-  account_pace_.looked(now, resident, (monotonic_ns() - began) / 1000);
+  const AccountOf of{pid(), glibc, live, sampled_.addresses()};
+  if (read_account(of, mappings_, tracers(), take, account_)) writer_.account(account_, now);
+  clock_.calibrate();
+  account_pace_.end_look(now, resident, (monotonic_ns() - began) / 1000);
 }
 
 void Process::tick() {

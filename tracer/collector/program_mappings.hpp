@@ -51,7 +51,7 @@ class ProgramMappings {
   const ByBegin& all() const { return by_begin_; }
 
  private:
-  static constexpr std::size_t kMost = 1u << 20;
+  static constexpr std::size_t kMost = 1u << 17;
 
   static std::uint64_t end_of(std::uint64_t begin, std::uint64_t bytes) {
     return begin + ((bytes + kPage - 1) & ~std::uint64_t{kPage - 1});

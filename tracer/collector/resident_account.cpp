@@ -72,7 +72,8 @@ void parse_field(std::string_view line, Area& area) {
   *field += kib << 10;
 }
 
-std::vector<Area> areas_of(std::uint32_t pid) {
+std::vector<Area> areas_of(std::uint32_t pid, const std::function<void()>& meanwhile) {
+  constexpr std::size_t kFew = 64;
   std::vector<Area> areas;
   const std::unique_ptr<std::FILE, Closer> file(std::fopen(("/proc/" + std::to_string(pid) + "/smaps").c_str(), "re"));
   if (file == nullptr) return areas;
@@ -85,6 +86,7 @@ std::vector<Area> areas_of(std::uint32_t pid) {
       if (!areas.empty()) parse_field(line, areas.back());
     } else if (Area area; parse_head(line, area)) {
       areas.push_back(std::move(area));
+      if (areas.size() % kFew == 0) meanwhile();
     }
   }
   std::free(text);
@@ -224,9 +226,10 @@ class Reader {
 }  // namespace
 
 bool read_account(const AccountOf& of, const ProgramMappings& mappings, const ProgramMappings& tracers,
-                  ResidentAccount& account) {
+                  const std::function<void()>& meanwhile, ResidentAccount& account) {
   account = {};
-  Reader(of, mappings, tracers, account).read(areas_of(of.pid));
+  const std::vector<Area> areas = areas_of(of.pid, meanwhile);  // before the mappings are looked at, which may change
+  Reader(of, mappings, tracers, account).read(areas);
   const std::uint64_t known = account.part(Resident::kAllocator);
   const std::uint64_t moved = std::min(of.live > known ? of.live - known : 0, account.part(Resident::kUnknown));
   account.part(Resident::kUnknown) -= moved;

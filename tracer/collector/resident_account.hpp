@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/shared.hpp"
@@ -41,8 +42,9 @@ struct AccountOf {
   std::uint64_t live;                  // bytes of blocks
   std::vector<std::uint64_t> samples;  // where some of them are, the lowest first
 };
-// `tracers`: what the tracer has mapped in it.
+// `tracers`: what the tracer has mapped in it. `meanwhile` is called now and then while the kernel is asked, which
+// takes long of a large program: so that its rings do not overflow.
 bool read_account(const AccountOf& of, const ProgramMappings& mappings, const ProgramMappings& tracers,
-                  ResidentAccount& account);
+                  const std::function<void()>& meanwhile, ResidentAccount& account);
 
 }  // namespace heapyard::tracer

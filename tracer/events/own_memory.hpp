@@ -32,9 +32,10 @@ class OwnMemory {
       return true;
     });
   }
-  // To the collector of a session, from now on.
+  // To the collector of a session, from now on; null: to nobody, by the only thread of a child that was just forked.
   void tell(Header* header) {
     header_ = header;
+    if (header == nullptr) busy_.store(false, std::memory_order_relaxed);
     change([](Range&) { return true; });
   }
 
