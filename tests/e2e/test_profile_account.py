@@ -71,6 +71,20 @@ def test_mappings_are_the_truth_to_the_page(tmp_path: Path, mode: str, allocator
         assert account.rest[Resident.TRACER] < (16 if mode == "exact" else 2) * MIB
 
 
+def test_an_instant_shows_the_nearest_account(tmp_path: Path) -> None:
+    run = traced(tmp_path, program("mapped"), tmp_path / "truth")
+    shown = {}
+    for mark in ("full", "less"):
+        words = [sys.executable, "-I", "-m", "heapyard", "profile", "show", str(run.traces[0]), "--at", f"mark:{mark}"]
+        text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        assert re.search(r"All memory after [\d.]+ ms, the nearest look: [\d.]+ MiB resident", text)
+        found = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout)
+        shown[mark] = found["resident"]["parts"]["mapped"]
+    truth = truth_of(tmp_path / "truth")
+    given_back = sum(truth["full"].values()) - sum(truth["less"].values())
+    assert shown["full"] - shown["less"] == given_back > 0
+
+
 def test_python_objects_are_explained(tmp_path: Path):
     """They lie in arenas that Python maps: hardly any are blocks of malloc."""
     script = "kept = {i: (i, str(i)) for i in range(200_000)}; import time; time.sleep(0.3)"

@@ -252,7 +252,10 @@ def test_speedscope_collapsed_csv_and_perfetto(trace: Trace, naming: Naming):
     events = json.loads(perfetto.render(trace, naming, peak))["traceEvents"]
     counters = [event for event in events if event["ph"] == "C"]
     assert len({event["name"] for event in counters}) > 50
-    assert all(event["args"]["bytes"] >= 0 and event["ts"] >= 0 for event in counters)
+    assert all(value >= 0 and event["ts"] >= 0 for event in counters for value in event["args"].values())
+    kinds = [event["args"] for event in counters if event["name"] == "resident bytes, by kind"]
+    assert len(kinds) == len(trace.accounts) > 0
+    assert [sum(args.values()) for args in kinds] == [account.resident for account in trace.accounts]
 
 
 def test_numbers_round_trip():

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .trace import Snapshot, Trace
 
 
+_SOON = 0.05  # seconds within which the collector looks when it is asked to
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of the resident memory, in bytes. `key`: for programs; `name`: for people."""
@@ -89,6 +92,12 @@ def account_of(chunk: Chunk) -> Account:
 def fullest(accounts: list[Account]) -> Account | None:
     """The one with the most resident memory."""
     return max(accounts, key=lambda account: account.resident, default=None)
+
+
+def nearest(accounts: list[Account], time: float) -> Account | None:
+    """The one that was looked at nearest to a time in seconds; the one right after it, if any, for a mark asks for a look."""
+    asked = next((account for account in accounts if 0 <= account.time - time <= _SOON), None)
+    return asked or min(accounts, key=lambda account: abs(account.time - time), default=None)
 
 
 def beside(account: Account) -> str:

@@ -6,16 +6,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .account import fullest
+from .account import fullest, nearest
 from .chains import Naming, owners, total_error
 from .terminal import warnings
 
 if TYPE_CHECKING:
+    from .account import Account
     from .trace import Snapshot, Trace
 
 
 def summary(trace: Trace, naming: Naming, snapshots: list[Snapshot] | None = None) -> str:
     """What was traced, totals, and every chain of the peak and of the end (or of the snapshots given). Bytes, seconds."""
+    account = nearest(trace.accounts, snapshots[0].time) if snapshots else fullest(trace.accounts)
     chosen = snapshots if snapshots is not None else [s for k in ("peak", "end") if (s := trace.snapshot(k))]
     return json.dumps(
         {
@@ -24,16 +26,15 @@ def summary(trace: Trace, naming: Naming, snapshots: list[Snapshot] | None = Non
             "complete": trace.finished, "peak_bytes": trace.peak_bytes, "end": trace.end, "warnings": warnings(trace),
             "threads": [{"id": t.id, "name": t.name, "allocations": t.allocations, "allocated_bytes": t.allocated,
                          "live_bytes": t.bytes, "peak_bytes": t.peak} for t in trace.threads],
-            "resident": _resident(trace, naming),
+            "resident": _resident(trace, naming, account),
             "snapshots": [_snapshot(trace, naming, s) for s in chosen],
         },
         indent=1,
     )
 
 
-def _resident(trace: Trace, naming: Naming) -> dict[str, Any] | None:
-    """The account of the fullest instant; null where nobody could look. The parts add up to `bytes`."""
-    account = fullest(trace.accounts)
+def _resident(trace: Trace, naming: Naming, account: Account | None) -> dict[str, Any] | None:
+    """What all of the resident memory was; null where nobody could look. The parts add up to `bytes`."""
     if account is None:
         return None
     return {

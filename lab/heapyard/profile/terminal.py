@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.units import format_bytes, format_duration
-from .account import beside, fullest, when_fullest
+from .account import beside, fullest, nearest, when_fullest
 from .callers import caller_lines
 from .chains import ChainMemory, Naming, owners, short, total_error
 from .timeline import total_over
@@ -16,6 +16,7 @@ from .timeline import total_over
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from .account import Account
     from .symbols import Frame
     from .trace import Snapshot, Trace
 
@@ -44,7 +45,9 @@ def show(console: Console, trace: Trace, naming: Naming, top: int = 10) -> None:
         console.print(Text(line), soft_wrap=True)
     console.print()
     _curve(console, trace)
-    _account(console, trace, naming, max(3, top // 2))
+    account = fullest(trace.accounts)
+    if account is not None:
+        _account(console, trace, naming, account, when_fullest(trace, account), max(3, top // 2))
     peak, end = trace.snapshot("peak"), trace.snapshot("end")
     if peak is not None and peak.total:
         _owners(console, trace, naming, peak, f"At the peak, after {format_duration(peak.time)}", top)
@@ -140,14 +143,11 @@ def _curve(console: Console, trace: Trace) -> None:
     console.print()
 
 
-def _account(console: Console, trace: Trace, naming: Naming, top: int) -> None:
-    """What all of the resident memory was, when it was at its fullest, and which call chains had mapped memory themselves."""
+def _account(console: Console, trace: Trace, naming: Naming, account: Account, when: str, top: int) -> None:
+    """What all of the resident memory was at a look, and which call chains had mapped memory themselves."""
     from rich.text import Text
 
-    account = fullest(trace.accounts)
-    if account is None:
-        return
-    heading = f"All memory {when_fullest(trace, account)}: {format_bytes(account.resident)} resident"
+    heading = f"All memory {when}: {format_bytes(account.resident)} resident"
     console.print(Text(heading, style="bold"))
     for part in account.parts:
         if part.bytes:
@@ -208,6 +208,10 @@ def show_instant(console: Console, trace: Trace, naming: Naming, snapshot: Snaps
     from rich.text import Text
 
     console.print(Text(title(trace), style="bold"), soft_wrap=True)
+    account = nearest(trace.accounts, snapshot.time)
+    if account is not None:
+        when = f"after {format_duration(account.time)}, the nearest look"
+        _account(console, trace, naming, account, when, max(3, top // 2))
     heading = f"{snapshot.kind} {snapshot.name}".strip() if snapshot.kind == "mark" else f"After {format_duration(snapshot.time)}"
     _owners(console, trace, naming, snapshot, heading, top)
 

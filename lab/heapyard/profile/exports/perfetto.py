@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counter tracks for ui.perfetto.dev and chrome://tracing: live bytes, resident bytes, and the chains that ever owned most."""
+"""Counter tracks for ui.perfetto.dev and chrome://tracing: live bytes, resident bytes and what they are, and the chains that ever
+owned most.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,9 @@ def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
     for row in trace.totals.tolist():
         counter("live bytes", row[0], row[1])
         counter("resident bytes", row[0], row[5])
+    for account in trace.accounts:  # one track of several values: they are stacked
+        parts = {part.name: part.bytes for part in sorted(account.parts, key=lambda part: part.key)}
+        events.append({"ph": "C", "pid": pid, "name": "resident bytes, by kind", "ts": round(account.time * 1e6, 3), "args": parts})
     for rank, node in enumerate(highest_chains(trace, _TRACKS), 1):
         frames = naming.telling(node)
         name = f"{rank:03d} {short(frames[0].function)} {frames[0].place} < " + " < ".join(short(f.function) for f in frames[1:4])
