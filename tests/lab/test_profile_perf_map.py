@@ -20,7 +20,7 @@ from heapyard.profile.symbols import Frame
 def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A process 4711 that began at second 1,000 and ran for ten."""
     monkeypatch.setattr(perf_map, "FOLDER", tmp_path)
-    return SimpleNamespace(meta={"pid": 4711, "started": 1000.0}, duration=10.0, path=tmp_path / "perf-4711.map")
+    return SimpleNamespace(meta={"pid": 4711, "started": 1000.0, "attached": False}, duration=10.0, path=tmp_path / "perf-4711.map")
 
 
 def write(traced: Any, text: str, at: float = 1010) -> None:
@@ -38,6 +38,12 @@ def test_an_address_has_the_name_of_the_place_that_it_lies_in(traced: Any) -> No
 def test_the_map_of_another_process_with_the_same_number_is_not_read(traced: Any, at: float) -> None:
     write(traced, "1000 b py::build:/srv/a.py\n", at)
     assert map_of(traced) is None and of_no_file(traced, [0x1000]) == {}
+
+
+def test_who_is_attached_to_may_have_written_it_before(traced: Any) -> None:
+    write(traced, "1000 b py::build:/srv/a.py\n", 500)
+    traced.meta["attached"] = True
+    assert of_no_file(traced, [0x1000]) == {0x1000: [("build", "/srv/a.py", 0)]}
 
 
 def test_no_map_names_nothing(traced: Any) -> None:

@@ -103,7 +103,6 @@ class Process {
   RingMerger merger_;
   ResidentMemory resident_;
   ProgramMappings mappings_;
-  ResidentAccount account_;
   AccountPace account_pace_;
   TraceWriter writer_;
   int pid_file_ = -1;

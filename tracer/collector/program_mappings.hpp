@@ -16,13 +16,7 @@ namespace heapyard::tracer {
 
 class ProgramMappings {
  public:
-  struct Mapping {
-    std::uint64_t end;
-    std::uint32_t chain;  // of the accounts
-  };
-  using ByBegin = std::map<std::uint64_t, Mapping>;
-
-  // `bytes`: as the program asked. What comes beyond so many intervals is left out.
+  // `bytes`: as the program asked; `chain`: of the accounts. What comes beyond so many intervals is left out.
   void add(std::uint64_t begin, std::uint64_t bytes, std::uint32_t chain) {
     const std::uint64_t end = end_of(begin, bytes);
     remove(begin, bytes);
@@ -48,9 +42,13 @@ class ProgramMappings {
       work(at->first < begin ? begin : at->first, at->second.end > end ? end : at->second.end, at->second.chain);
   }
 
-  const ByBegin& all() const { return by_begin_; }
-
  private:
+  struct Mapping {
+    std::uint64_t end;
+    std::uint32_t chain;
+  };
+  using ByBegin = std::map<std::uint64_t, Mapping>;
+
   static constexpr std::size_t kMost = 1u << 17;
 
   static std::uint64_t end_of(std::uint64_t begin, std::uint64_t bytes) {

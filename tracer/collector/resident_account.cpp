@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -131,11 +132,9 @@ class PageMap {
   std::uint64_t words_[4096];
 };
 
-bool ends_with(std::string_view text, std::string_view end) { return text.ends_with(end); }
-
 bool is_tracers(const Area& area) {
   return area.path.find("/memfd:heapyard-trace") != std::string::npos ||
-         ends_with(area.path, "/libheapyard_tracer.so") || ends_with(area.path, "/libheapyard_tracer_heap.so");
+         area.path.ends_with("/libheapyard_tracer.so") || area.path.ends_with("/libheapyard_tracer_heap.so");
 }
 
 class Reader {

@@ -24,7 +24,10 @@ _SCRIPT = re.compile(
 
 
 def map_of(trace: Trace) -> Path | None:
-    """The map that the traced process wrote; None if there is none, or it is of another process with the same number."""
+    """The map that the traced process wrote; None if there is none, or it is of another process with the same number.
+
+    A process that was attached to may have written it long before.
+    """
     path = FOLDER / f"perf-{trace.meta['pid']}.map"
     try:
         facts = path.stat()
@@ -32,7 +35,8 @@ def map_of(trace: Trace) -> Path | None:
         return None
     began = trace.meta["started"]
     ours = os.geteuid() == 0 or facts.st_uid in (0, os.geteuid())
-    return path if ours and began - 1 <= facts.st_mtime <= began + trace.duration + 60 else None
+    late_enough = trace.meta["attached"] or began - 1 <= facts.st_mtime
+    return path if ours and late_enough and facts.st_mtime <= began + trace.duration + 60 else None
 
 
 def of_no_file(trace: Trace, addresses: Sequence[int]) -> Mapping[int, list[tuple[str, str, int]]]:
