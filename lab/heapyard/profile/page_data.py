@@ -27,6 +27,7 @@ def page_data(trace: Trace, naming: Naming) -> dict[str, Any]:
         "program": trace.program, "seconds": trace.duration, "interval": trace.interval, "peak": trace.peak_bytes,
         "rate": trace.end.get("rate", trace.meta["rate"]), "floor": trace.meta["page_record"],
         "names": tree.names, "places": tree.places, "files": tree.files, "wrappers": tree.wrappers,
+        "scripts": tree.scripts,
         "parent": packed(tree.parent, "<i4"), "frame": packed(tree.frame, "<i4"),
         "starts": packed(starts, "<u4"), "times": packed(times, "<f4"), "values": packed(values, "<f4"),
         "totals": {name: packed(trace.totals[:, column], "<f8")
@@ -59,6 +60,7 @@ class _FunctionTree:
         self.places: list[str] = [""]
         self.files: list[str] = [""]
         self.wrappers: list[int] = []
+        self.scripts: list[int] = []
         self.parent: list[int] = [-1]
         self.frame: list[int] = [0]
         allocator = trace.meta.get("allocator") or "\0"
@@ -78,6 +80,8 @@ class _FunctionTree:
                     frames[key] = len(self.names)
                     if WRAPPERS.match(frame.function) or frame.module.endswith((allocator, *TRACER)):
                         self.wrappers.append(len(self.names))
+                    if frame.is_script:
+                        self.scripts.append(len(self.names))
                     self.names.append(short(frame.function))
                     self.places.append(frame.place)
                     self.files.append(frame.function)

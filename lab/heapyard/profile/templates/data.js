@@ -24,6 +24,7 @@ const profile = {
   exact: raw.exact.map(decoded),
   mapped: raw.mapped && decoded(raw.mapped),
   wrappers: new Set(raw.wrappers),
+  scripts: new Set(raw.scripts),
 };
 const count = profile.parent.length;
 
@@ -82,8 +83,9 @@ function owned(sums) {
 const nameOf = (node) => profile.names[profile.frame[node]];
 const placeOf = (node) => profile.places[profile.frame[node]];
 
-// From the node outwards, without malloc's wrappers at the inner end.
+// From the node outwards: the innermost function of a script if any is named, else without malloc's wrappers.
 function telling(node) {
+  for (let at = node; profile.scripts.size > 0 && at > 0; at = profile.parent[at]) if (profile.scripts.has(profile.frame[at])) return at;
   let at = node;
   while (profile.wrappers.has(profile.frame[at]) && profile.parent[at] > 0) at = profile.parent[at];
   return at;
