@@ -173,6 +173,35 @@ def test_threads_in_succession_give_their_rings_back(tmp_path: Path, way: str):
     assert functions_at_end(trace).get("kept_by_parent(unsigned long)", 0) == 0
 
 
+MARKS_WHEN_FULL = """
+import ctypes
+mark = ctypes.CDLL(None).heapyard_trace_mark
+for _ in range(100000): bytes(4000)
+print("full", flush=True)
+mark(b"kept")
+print("marked", flush=True)
+"""
+
+
+@pytest.mark.parametrize("back", [True, False], ids=["late", "never"])
+def test_a_mark_waits_for_a_collector_that_is_late(tmp_path: Path, back: bool):
+    """A sample finds no room and is counted. A mark waits until the collector is back, or a second if that shows no life."""
+    collector = Collector(tmp_path, Plan(["python3"], interval=1 << 6))
+    os.kill(collector.pid, signal.SIGSTOP)
+    with subprocess.Popen(["/usr/bin/python3", "-S", "-c", MARKS_WHEN_FULL], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, **collector.environment, "PYTHONMALLOC": "malloc"}) as child:
+        assert child.stdout is not None and child.stdout.readline() == "full\n"
+        if back:
+            time.sleep(0.3)
+            os.kill(collector.pid, signal.SIGCONT)
+        assert child.stdout.readline() == "marked\n"
+        os.kill(collector.pid, signal.SIGCONT)
+    collector.close()
+    trace = load_trace(next(tmp_path.glob("*.hytrace")))
+    assert trace.end["lost"]["ring_full"] > 0
+    assert [snapshot.name for snapshot in trace.snapshots if snapshot.kind == "mark"] == ["kept"] * back
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_threads_in_succession_need_no_collector_meanwhile(tmp_path: Path, way: str):
     """Three times as many threads as rings while the collector stands still: the next takes the ring that the last one left."""

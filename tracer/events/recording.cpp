@@ -122,7 +122,9 @@ void record_mark(const char* name) {
   const Recording recording(self);
   if (!recording.held() || !connected() || mode() == Mode::kOff || !ready(self)) return;
   const std::size_t length = std::strlen(name) < 200 ? std::strlen(name) : 200, words = 2 + (length + 7) / 8;
-  if (std::uint64_t* at = room(self, words)) {
+  std::uint64_t* at = self.ring.reserve(words);
+  if (at == nullptr) at = wait_for_room(self, words, Loss::kMark);
+  if (at != nullptr) {
     at[words - 1] = 0;
     at[0] = first_word(Kind::kMark, length);
     at[1] = stamp();

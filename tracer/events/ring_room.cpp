@@ -14,7 +14,7 @@ constexpr int kNapsSampled = 300, kNapsUntilGone = 10'000;
 
 }  // namespace
 
-std::uint64_t* wait_for_room(ThreadState& self, std::size_t words) {
+std::uint64_t* wait_for_room(ThreadState& self, std::size_t words, Loss loss) {
   const os::KeepErrno keep;
   Header& header = shared();
   header.waits.fetch_add(1, std::memory_order_relaxed);
@@ -23,15 +23,21 @@ std::uint64_t* wait_for_room(ThreadState& self, std::size_t words) {
   std::uint64_t* at = nullptr;
   for (int naps = 0, still = 0; (at = self.ring.reserve(words)) == nullptr && mode() != Mode::kOff; ++naps) {
     const bool sampled = mode() == Mode::kSampled;
-    if (sampled && naps == (self.gave_up ? 0 : kNapsSampled)) break;
+    if (sampled && self.gave_up == GaveUp::kALongWait) break;
+    if (sampled && loss == Loss::kSample && naps == (self.gave_up == GaveUp::kNo ? kNapsSampled : 0)) break;
     nanosleep(&nap, nullptr);
     header.naps.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t now = self.ring.ring()->tail.load(std::memory_order_relaxed);
     still = now == tail ? still + 1 : 0;
     tail = now;
-    if (still == kNapsUntilGone) stop();
+    if (still == kNapsUntilGone && sampled) {
+      self.gave_up = GaveUp::kALongWait;
+    } else if (still == kNapsUntilGone) {
+      stop();
+    }
   }
-  self.gave_up = at == nullptr;
+  if (at != nullptr) self.gave_up = GaveUp::kNo;
+  if (at == nullptr && self.gave_up == GaveUp::kNo) self.gave_up = GaveUp::kABurst;
   if (at == nullptr) header.lost.ring_full.fetch_add(1, std::memory_order_relaxed);
   return at;
 }

@@ -9,10 +9,13 @@
 
 namespace heapyard::tracer {
 
+// What is lost if there is no room: one sample of many, or what the program itself said.
+enum class Loss : std::uint8_t { kSample, kMark };
+
 // nullptr if that is in vain. Sampled: the collector looks every 10 ms, so a burst waits for one look, once, and else
-// is dropped and counted: a program is not held up. Exact: as long as the collector makes progress; it counts the naps
-// and may step down to sampling.
-[[gnu::cold]] std::uint64_t* wait_for_room(ThreadState& self, std::size_t words);
+// is dropped and counted: a program is not held up. A mark waits as long as the collector makes progress, and a second
+// beyond, once. Exact: as long as the collector makes progress; it counts the naps and may step down to sampling.
+[[gnu::cold]] std::uint64_t* wait_for_room(ThreadState& self, std::size_t words, Loss loss = Loss::kSample);
 
 // O(1) while there is room. By the thread itself, in the middle of a recording.
 [[gnu::always_inline]] inline std::uint64_t* room(ThreadState& self, std::size_t words) {

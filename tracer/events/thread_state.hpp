@@ -36,13 +36,16 @@ struct ChainMemory {
 // Whether the thread is in the middle of a recording; of its own set-up, which may allocate and is nobody's memory.
 enum class Busy : std::uint8_t { kNo, kRecording, kSettingUp };
 
+// What a thread waited in vain for: one look of the collector into its ring; any sign of life.
+enum class GaveUp : std::uint8_t { kNo, kABurst, kALongWait };
+
 // Zero in a thread that has recorded nothing: its first allocation goes the long way and draws a distance.
 struct ThreadState {
   std::uint64_t to_sample = 0;      // an allocation of at least so many bytes is recorded; 0 throughout in exact mode
   std::uint32_t log2_interval = 0;  // at which to_sample was drawn
   Busy busy = Busy::kNo;
   std::uint8_t pended = 0;       // entries in use of chains->pended
-  bool gave_up = false;          // waited for room in the ring in vain; cleared once there is room
+  GaveUp gave_up = GaveUp::kNo;  // cleared once there is room
   std::uint32_t generation = 0;  // of the process and its modules, when the fields below were filled
   std::uint32_t session = 0;     // that the ring is of
   std::uint64_t random = 0;
