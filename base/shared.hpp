@@ -18,6 +18,8 @@ inline constexpr char kTraceSuffix[] = ".hytrace";
 inline constexpr std::uint64_t kLeastTraceBytes = 65536;
 // The longest call chain that is kept.
 inline constexpr std::uint64_t kMostFrames = 256;
+// 2^56: an offset in no module from here on is a place of a script, by its number.
+inline constexpr std::uint64_t kScriptPlaces = 72057594037927936;
 // The largest mean distance between two samples, as a power of two.
 inline constexpr std::uint64_t kMostLog2Interval = 40;
 // Environment: how a program is to be traced, and by which collector.
@@ -48,6 +50,7 @@ enum class Resident : std::uint32_t {
 enum class ChunkKind : char {
   kMeta = 'M',      // JSON: what was traced, how
   kModules = 'O',   // files mapped into the program
+  kScripts = 'P',   // places of scripts: number, line, function, file
   kNodes = 'N',     // call tree: parent, module, offset
   kChanges = 'C',   // memory of nodes over time
   kTotals = 'T',    // of the whole process over time

@@ -116,8 +116,17 @@ void Process::module(const std::uint64_t* words) {
   lost_modules_ += !modules_.add(module_of(words), writer_.room(FileBudget::kModule));
 }
 
+void Process::script(const std::uint64_t* words) {
+  const std::string_view text(reinterpret_cast<const char*>(words + 2), words[0] & kAddressBits);
+  const std::size_t end = std::min(text.find('\0'), text.size());
+  writer_.script(words[1] >> 32, words[1] & 0xffffffff, text.substr(0, end),
+                 text.substr(std::min(end + 1, text.size())));
+}
+
 void Process::mapping(std::uint64_t address, std::uint64_t bytes, std::uint64_t chain_number) {
-  if (const std::uint32_t chain = chains_.of(chain_number); chain != ChainTable::kNone)
+  if (chain_number == 0)
+    mappings_.add(address, bytes, ProgramMappings::kAllocators);
+  else if (const std::uint32_t chain = chains_.of(chain_number); chain != ChainTable::kNone)
     mappings_.add(address, bytes, chain);
 }
 

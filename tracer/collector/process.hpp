@@ -75,6 +75,7 @@ class Process {
                   const Drawn& drawn, std::uint64_t chain_number);
   void release(std::uint32_t ring, std::uint64_t address, std::uint64_t stamp, bool move);
   void stay(std::uint32_t ring, std::uint64_t address) { sampled_.stay(ring, address, accounts_); }
+  void script(const std::uint64_t* words);
   void mapping(std::uint64_t address, std::uint64_t bytes, std::uint64_t chain_number);
   void unmapping(std::uint64_t address, std::uint64_t bytes) { mappings_.remove(address, bytes); }
 

@@ -16,6 +16,9 @@ namespace heapyard::tracer {
 
 class ProgramMappings {
  public:
+  // In place of a chain: for an allocator that tells of its blocks.
+  static constexpr std::uint32_t kAllocators = ~std::uint32_t{0};
+
   // `bytes`: as the program asked; `chain`: of the accounts. What comes beyond so many intervals is left out.
   void add(std::uint64_t begin, std::uint64_t bytes, std::uint32_t chain) {
     const std::uint64_t end = end_of(begin, bytes);

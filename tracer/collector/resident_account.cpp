@@ -185,6 +185,10 @@ class Reader {
       account_.part(Resident::kTracer) += part_of(begin, end);
     });
     mappings_.each_within(area.begin, area.end, [&](std::uint64_t begin, std::uint64_t end, std::uint32_t chain) {
+      if (chain == ProgramMappings::kAllocators) {
+        account_.part(Resident::kAllocator) += part_of(begin, end);
+        return;
+      }
       if (chain >= account_.chains.size()) account_.chains.resize(chain + 1);
       MappedByChain& owner = account_.chains[chain];
       owner.resident += part_of(begin, end);

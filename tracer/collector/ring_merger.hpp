@@ -166,6 +166,9 @@ inline std::uint64_t RingMerger::next_stamp(RingCursor& cursor, Sink& sink) {
       case Kind::kChain:
         sink.chain(cursor.ring, at);
         break;
+      case Kind::kScript:
+        sink.script(at);
+        break;
       case Kind::kThread:
         begin_thread(cursor.ring, at[0] & kAddressBits, sink);
         break;

@@ -41,7 +41,7 @@ void TraceWriter::note_totals(std::uint64_t now) {
 
 std::uint64_t TraceWriter::used() const {
   constexpr std::uint64_t kNode = 8;
-  return file_.bytes() + recorder_.pending().size() + totals_.pending().size() +
+  return file_.bytes() + recorder_.pending().size() + totals_.pending().size() + scripts_.size() +
          (accounts_.tree.size() - nodes_written_) * kNode + (modules_.size() - modules_written_) * FileBudget::kModule;
 }
 
@@ -102,8 +102,18 @@ void TraceWriter::account(const ResidentAccount& account, std::uint64_t now) {
   compositions_ += file_.bytes() - before;
 }
 
+void TraceWriter::script(std::uint64_t place, std::uint64_t line, std::string_view function, std::string_view file) {
+  if (!room(function.size() + file.size())) return;
+  scripts_.number(place);
+  scripts_.number(line);
+  scripts_.text(function);
+  scripts_.text(file);
+}
+
 void TraceWriter::flush(std::uint64_t now) {
   Bytes out;
+  if (!scripts_.empty()) file_.write(Chunk::kScripts, scripts_.view(), flushed_, now);
+  scripts_.clear();
   modules_.write(out, modules_written_);
   if (!out.empty()) file_.write(Chunk::kModules, out.view(), flushed_, now);
   modules_written_ = modules_.size();

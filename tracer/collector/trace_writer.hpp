@@ -40,6 +40,8 @@ class TraceWriter {
   bool snapshot(const char* kind, const std::string& name, std::uint64_t at, std::uint64_t now);
   // What the resident memory is now. Left out where the file has no room for it.
   void account(const ResidentAccount& account, std::uint64_t now);
+  // What a place of a script is. Left out where the file has no room for it.
+  void script(std::uint64_t place, std::uint64_t line, std::string_view function, std::string_view file);
   // Whether there is room for so many bytes more.
   bool room(std::uint64_t bytes) const { return budget_.room(used(), aside(), bytes); }
 
@@ -71,6 +73,7 @@ class TraceWriter {
   const Modules& modules_;
   LossyRecorder recorder_;
   Totals totals_;
+  Bytes scripts_;  // not written yet
   TraceFile file_;
   std::size_t modules_written_ = 1, nodes_written_ = 1;
   std::uint64_t flushed_changes_ = 0;  // time of the last record in the file

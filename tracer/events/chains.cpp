@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/events/chains.hpp"
 
+#include <algorithm>
+
 #include "tracer/events/chain_numbers.hpp"
 #include "tracer/events/current_session.hpp"
 #include "tracer/events/modules.hpp"
+#include "tracer/events/python_frames.hpp"
+#include "tracer/events/python_runtime.hpp"
 #include "tracer/events/ring_room.hpp"
 
 namespace heapyard::tracer {
@@ -52,6 +56,57 @@ std::uint64_t number_of(ThreadState& self, ChainWalker::Chain chain) {
   return self.chains->told.has(number) || tell_chain(self, number, chain.end) ? number : 0;
 }
 
+// Puts the words of a script's frames into the chain just walked, where each evaluation of theirs is on the stack;
+// those that are left, for whose evaluations there are no frames, to its end. Returns how many words `whole` has.
+unsigned merge_script(ChainMemory& chains, unsigned script_words) {
+  unsigned count = 0, next = 0;
+  const auto put_evaluation = [&] {
+    for (; next < script_words && chains.script[next] != 0; ++next) {
+      if (count < kFrames) chains.whole[count++] = chains.script[next];
+    }
+    ++next;
+  };
+  const unsigned native = chains.walker.frames();
+  for (unsigned index = 0; index < native; ++index) {
+    const std::uintptr_t pc = chains.walker.frame(index);
+    if (python.evaluates(pc)) put_evaluation();
+    if (count < kFrames) chains.whole[count++] = pc;
+  }
+  while (next < script_words) put_evaluation();
+  return count;
+}
+
+// Sends the collector `count` words of the chain with a script's frames. False: there was no room.
+[[gnu::noinline]] bool tell_whole_chain(ThreadState& self, std::uint64_t number, ChainEnd end, unsigned count) {
+  std::uint64_t* words = room(self, 2 + count);
+  if (words == nullptr) return false;
+  words[0] = first_word(Kind::kChain, count | static_cast<std::uint64_t>(end) << 32);
+  words[1] = number;
+  std::copy_n(self.chains->whole, count, words + 2);
+  self.ring.publish(2 + count);
+  self.chains->walker.forget_told();  // what the next one shares with this one is not known
+  self.chains->told.add(number);
+  return true;
+}
+
+// As number_of(), with the functions of the script that the thread is in.
+std::uint64_t number_with_script(ThreadState& self, ChainWalker::Chain chain) {
+  if (!python) return number_of(self, chain);
+  const unsigned words = python_frames(self, self.chains->script, 2 * kFrames);
+  if (words == 0) return number_of(self, chain);
+  std::uint64_t hash = chain.hash;
+  for (unsigned index = 0; index < words; ++index)
+    hash = (hash ^ self.chains->script[index]) * 0xbf58476d1ce4e5b9u, hash ^= hash >> 29;
+  const std::uint64_t number = hash == 0 ? 0 : numbers.of(hash);
+  if (number == 0) {
+    shared().lost.set_full.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  if (self.chains->told.has(number)) return number;
+  const unsigned count = merge_script(*self.chains, words);
+  return tell_whole_chain(self, number, chain.end, count) ? number : 0;
+}
+
 }  // namespace
 
 bool prepare_chains() { return numbers.prepare(); }
@@ -67,6 +122,8 @@ std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
   const std::uintptr_t end = self.stack.readable_until(at.sp - 8);
   chains.memo.expect(at, end, [](std::uintptr_t pc) { rules.expect(pc); });
   const ChainWalker::Chain chain = walk(self, at);
+  // A script's functions are not on the stack, by which a chain is remembered.
+  if (current.scripts_in_exact) return number_with_script(self, chain);
   numbers.expect(chain.hash);
   ChainMemo::Entry* entry = chains.walker.remember_in(chains.memo, seed_of(self));
   const std::uint64_t number = number_of(self, chain);
@@ -74,6 +131,10 @@ std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
   return number;
 }
 
-std::uint64_t chain_of(ThreadState& self, void* frame) { return number_of(self, walk(self, caller_of(frame))); }
+std::uint64_t chain_of(ThreadState& self, void* frame) {
+  const ChainWalker::Chain chain = walk(self, caller_of(frame));
+  const bool all = self.mode == Mode::kExact && !current.scripts_in_exact;
+  return all ? number_of(self, chain) : number_with_script(self, chain);
+}
 
 }  // namespace heapyard::tracer

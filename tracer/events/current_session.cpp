@@ -17,6 +17,8 @@
 #include "tracer/events/modules.hpp"
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/page_mode.hpp"
+#include "tracer/events/python_frames.hpp"
+#include "tracer/events/python_objects.hpp"
 #include "tracer/events/recording.hpp"
 #include "tracer/events/recording_guard.hpp"
 #include "tracer/events/redirect.hpp"
@@ -94,6 +96,9 @@ bool connect() {
     watch_every_free();
   else
     watch_frees_near(current.session.filter());
+  const bool scripts = prepare_python();
+  current.scripts_in_exact = scripts && header.scripts_in_exact != 0;
+  if (scripts && (first == Mode::kSampled || current.scripts_in_exact)) take_python_objects();
   if (first == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
   if (first == Mode::kSampled && told_by_heap()) observe("heapyard_observe_samples", &kSampleEvents);
   current.connection.store(Connection::kConnected, std::memory_order_release);

@@ -101,8 +101,8 @@ void record_mapping(void* memory, size_t bytes, void* frame) {
   ThreadState& self = this_thread;
   const Recording recording(self);
   if (!recording.held() || !ready(self)) return;
-  const std::uint64_t chain = chain_of(self, frame);
-  if (chain == 0) return;
+  const std::uint64_t chain = self.for_arena ? 0 : chain_of(self, frame);
+  if (chain == 0 && !self.for_arena) return;
   if (std::uint64_t* words = room(self, 4)) {
     words[0] = first_word(Kind::kMapped, reinterpret_cast<std::uintptr_t>(memory));
     words[1] = stamp();

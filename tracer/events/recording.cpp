@@ -8,7 +8,9 @@
 #include "tracer/events/chains.hpp"
 #include "tracer/events/current_session.hpp"
 #include "tracer/events/exact.hpp"
+#include "tracer/events/next_symbol.hpp"
 #include "tracer/events/page_mode.hpp"
+#include "tracer/events/python_objects.hpp"
 #include "tracer/events/ready.hpp"
 #include "tracer/events/recording_guard.hpp"
 #include "tracer/events/redirect.hpp"
@@ -62,7 +64,10 @@ void record_event(void* block, std::size_t size, void* frame, Source source) {
   if (now == Mode::kOff || (now == Mode::kPages && source != Source::kPages)) {
     self.to_sample = until_asked_again();
     const os::KeepErrno keep;
-    if (now == Mode::kOff) give_calls_back();
+    if (now == Mode::kOff) {
+      give_calls_back();
+      if (loaded_late()) give_python_objects_back();
+    }
   } else if (now == Mode::kSampled) {
     record_drawn(self, block, size, frame);
   } else {

@@ -4,6 +4,7 @@
 #include "tracer/events/modules.hpp"
 #include "tracer/events/next_malloc.hpp"
 #include "tracer/events/next_symbol.hpp"
+#include "tracer/events/python_objects.hpp"
 #include "tracer/events/recording.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -14,6 +15,8 @@ constinit EarlyBlocks early_blocks;  // none are ever taken
 void find_next_malloc() {}           // nobody comes by here
 unsigned log2_between_blocks() { return 4; }
 bool told_by_heap() { return true; }
+void take_python_objects() {}  // they are recorded in front of malloc only
+void give_python_objects_back() {}
 
 }  // namespace heapyard::tracer
 

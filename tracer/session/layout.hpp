@@ -18,7 +18,7 @@
 namespace heapyard::tracer {
 
 inline constexpr std::uint64_t kMagic = 0x64726179'70616548;  // "Heapyard"
-inline constexpr std::uint32_t kVersion = 9;
+inline constexpr std::uint32_t kVersion = 10;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kRings = 1024;                  // threads at once
 inline constexpr std::uint32_t kFrames = shared::kMostFrames;  // of a chain at most
@@ -39,8 +39,9 @@ enum class Kind : std::uint8_t {
   kMark,    // bytes of name | stamp | name, padded
   kSample,  // as kAlloc, of a size class | bytes of the class, which are what it was drawn by
   // What the program maps by itself, other than blocks.
-  kMapped,    // address | stamp | bytes | number of its chain
+  kMapped,  // address | stamp | bytes | number of its chain; 0: for an allocator of its own, which tells of its blocks
   kUnmapped,  // address | stamp | bytes
+  kScript,    // bytes of text | number of a place << 32 | line | name of its function, 0, its file; padded
   // Where every event is recorded: stamp, counted from the session's | owner, size << Owner::kBits.
   kOwned,       // an allocation
   kGone,        // its free
@@ -51,6 +52,10 @@ enum class Kind : std::uint8_t {
   kSince,       // stamp of the brief events that follow: 1 << 63 | kind - kOwned << 61 | size << Owner::kBits | owner
   kThread,      // the thread whose records follow: number << 32 | kernel's id
 };
+
+// A word of a chain that is no return address: this, the number of a place of a script, and 1, as if a call ended
+// there.
+inline constexpr std::uint64_t kScript = std::uint64_t{shared::kScriptPlaces};
 
 inline constexpr std::uint64_t kAddressBits = (std::uint64_t{1} << 56) - 1;
 
@@ -75,7 +80,8 @@ constexpr Owned owned_of_brief(std::uint64_t word) {
 
 // Words of the record that begins with `first`; 0 if there is no such record.
 constexpr std::uint64_t record_words(std::uint64_t first) {
-  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 4, 3, 2, 2, 2, 2, 2, 1, 1, 1};  // by kind; 0: it says
+  constexpr std::uint8_t kFixed[] = {0, 4, 2, 2, 2, 0, 0, 0, 5, 4,
+                                     3, 0, 2, 2, 2, 2, 2, 1, 1, 1};  // by kind; 0: it says
   if (is_brief(first)) return 1;
   const std::uint64_t rest = first & kAddressBits;
   const Kind kind = kind_of(first);
@@ -109,6 +115,7 @@ struct Header {
   std::uint32_t buckets;                    // of the set at most, a power of two
   std::atomic<std::uint32_t> buckets_used;  // as many as have been needed so far, a power of two
   std::uint32_t depth;                      // frames of a chain at most
+  std::uint32_t scripts_in_exact;           // 1: a script's functions and objects too where every event is recorded
   std::uint32_t attached;                   // 1: the process ran before, with blocks that nobody recorded
   std::uint64_t start_stamp;
   std::uint64_t start_nanoseconds;           // CLOCK_MONOTONIC at start_stamp

@@ -26,7 +26,8 @@ class Plan:
     """What to trace and how. `interval`: mean bytes between samples, a power of two. `library`: an allocator to preload.
 
     `attached`: to a process that runs already, for as long as this one looks. `told_by_heap`: the heap that serves is
-    one of ours that samples itself; malloc then stays its own, as it does where pages are recorded.
+    one of ours that samples itself; malloc then stays its own, as it does where pages are recorded. `python`: Python's
+    objects and functions where every event is recorded, too.
     """
 
     command: Sequence[str]
@@ -37,6 +38,7 @@ class Plan:
     never_step: bool = False
     attached: bool = False
     told_by_heap: bool = False
+    python: bool = False
     library: Path | None = None
     env: Mapping[str, str] | None = None
 
@@ -75,7 +77,7 @@ class Collector:
         preload = [str(library), *([str(plan.library)] if plan.library else [])]
         before = (plan.env or os.environ).get("LD_PRELOAD")
         self.library = library
-        self.wish = f"{TracerMode[plan.mode.upper()].value}:{plan.interval.bit_length() - 1}:{plan.depth}:{token}:{socket}"
+        self.wish = f"{TracerMode[plan.mode.upper()].value}:{plan.interval.bit_length() - 1}:{plan.depth}:{plan.python:d}:{token}:{socket}"
         self.environment = {"LD_PRELOAD": ":".join([*preload, *([before] if before else [])]), WISH_VARIABLE: self.wish}
 
     @property

@@ -19,6 +19,8 @@ TRACE_SUFFIX = ".hytrace"
 LEAST_TRACE_BYTES = 65536
 # The longest call chain that is kept.
 MOST_FRAMES = 256
+# 2^56: an offset in no module from here on is a place of a script, by its number.
+SCRIPT_PLACES = 72057594037927936
 # The largest mean distance between two samples, as a power of two.
 MOST_LOG2_INTERVAL = 40
 # Environment: how a program is to be traced, and by which collector.
@@ -53,6 +55,7 @@ class ChunkKind(StrEnum):
 
     META = "M"  # JSON: what was traced, how
     MODULES = "O"  # files mapped into the program
+    SCRIPTS = "P"  # places of scripts: number, line, function, file
     NODES = "N"  # call tree: parent, module, offset
     CHANGES = "C"  # memory of nodes over time
     TOTALS = "T"  # of the whole process over time

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..catalog.elf import NotElfError, elf_facts
+from ..model.shared import SCRIPT_PLACES
 from .perf_map import of_no_file
 
 if TYPE_CHECKING:
@@ -70,13 +71,18 @@ def frames_of(trace: Trace) -> dict[tuple[int, int], list[Frame]]:
         missing = [offset for offset in offsets if str(offset) not in known]
         fresh: Mapping[int, list[tuple[str, str, int]]] = {}
         if missing and not stored:
-            fresh = _resolve(module, missing) if module.path else of_no_file(trace, missing)
+            fresh = _resolve(module, missing) if module.path else {**of_no_file(trace, missing), **_places(trace, missing)}
         for offset in offsets:
             raw = known.get(str(offset)) or fresh.get(offset)
             found[index, offset] = (
                 [Frame(f, file, line, module.path) for f, file, line in raw] if raw else [_unnamed(module, offset)]
             )
     return found
+
+
+def _places(trace: Trace, offsets: Sequence[int]) -> dict[int, list[tuple[str, str, int]]]:
+    """Of those that are places of a script."""
+    return {at: [trace.scripts[at - SCRIPT_PLACES]] for at in offsets if at - SCRIPT_PLACES in trace.scripts}
 
 
 def symbols_to_store(trace: Trace) -> dict[str, dict[str, list[tuple[str, str, int]]]]:
@@ -90,6 +96,8 @@ def symbols_to_store(trace: Trace) -> dict[str, dict[str, list[tuple[str, str, i
 def _unnamed(module: Module, offset: int) -> Frame:
     if not module.path and offset in _MISSING:
         return Frame(_MISSING[offset], "", 0, "")
+    if not module.path and offset >= SCRIPT_PLACES:
+        return Frame("[function of a script, beyond the collector's limit]", "", 0, "")
     name = Path(module.path).name if module.path else "code of no file"
     return Frame(f"{name}+{offset:#x}", "", 0, module.path)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +69,7 @@ class Trace:
     the recorded changes in order of time; `low` and `high` are the least and the most since the node's last record.
     `totals`: columns time, bytes, low, high, blocks, rss, allocations, frees.
     `chains`: columns node, cut, allocations, allocated, temporary, peak. `sizes`: columns bin, blocks, bytes.
+    `scripts`: place of a script by its number -> (function, file, line); module 0's offsets from SCRIPT_PLACES on are such.
     `accounts`: what the resident memory was at some instants, in order of time.
     `finished`: False when the collector was killed; then what it had written is here.
     """
@@ -93,6 +94,7 @@ class Trace:
     sizes: np.ndarray
     symbols: dict[str, Any] | None = field(default=None)
     accounts: list[Account] = field(default_factory=list)
+    scripts: dict[int, tuple[str, str, int]] = field(default_factory=dict)
 
     @property
     def program(self) -> str:
@@ -149,6 +151,7 @@ def load_trace(path: Path) -> Trace:
         chains=_table([numbers(c.data) for c in of.get(ChunkKind.CHAINS, [])], 6),
         threads=[t for c in of.get(ChunkKind.THREADS, []) for t in _threads(c)],
         sizes=_table([numbers(c.data) for c in of.get(ChunkKind.SIZES, [])], 3), symbols=symbols,
+        scripts={number: place for c in of.get(ChunkKind.SCRIPTS, []) for number, place in _scripts(c)},
         accounts=[account_of(c) for c in of.get(ChunkKind.ACCOUNT, [])],
     )
 
@@ -169,6 +172,13 @@ def _modules(chunks: Sequence[Chunk]) -> list[Module]:
             fields.number()
             modules.append(Module(fields.number(), fields.number(), fields.number(), fields.text(), fields.text()))
     return modules
+
+
+def _scripts(chunk: Chunk) -> Iterator[tuple[int, tuple[str, str, int]]]:
+    fields = Fields(chunk.data)
+    while fields.more():
+        number, line = fields.number(), fields.number()
+        yield number, (fields.text(), fields.text(), line)
 
 
 def _changes(chunks: Sequence[Chunk]) -> tuple[np.ndarray, ...]:

@@ -77,6 +77,7 @@ struct Notes {
   }
   void stay(std::uint32_t ring, std::uint64_t address) { note("stay", ring, address); }
   void mark(const std::uint64_t*) { note("mark", 0, 0); }
+  void script(const std::uint64_t* words) { note("script", 0, words[1]); }
   void mapping(std::uint64_t, std::uint64_t, std::uint64_t) { note("mapping", 0, 0); }
   void unmapping(std::uint64_t, std::uint64_t) { note("unmapping", 0, 0); }
 

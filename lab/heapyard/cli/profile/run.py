@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What is wanted of a profile: a copy of its trace, no page, a summary as JSON; Python's functions by name, native ones
-    between them.
+    """What is wanted of a profile: a copy of its trace, no page, a summary as JSON; a script's native functions too.
     """
 
     file: Path | None
     no_html: bool
     json: bool
-    python: bool
     native: bool
 
 
@@ -47,8 +45,6 @@ def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     elif plan.mode == "sampled":
         library = sampled_variant(library) or library
     name = plan.command[0]
-    if telling.python:
-        env = {**(env or os.environ), "PYTHONPERFSUPPORT": "1"}
     plan = dataclasses.replace(plan, library=library, env=env, told_by_heap=samples_itself(library))
     traced = trace(plan, new_folder(name), _still_running)
     if not traced.traces:
@@ -89,18 +85,12 @@ def _tell(traced: Traced, telling: Telling) -> None:
     from ...profile.chains import Naming
     from ...profile.chunks import append_symbols
     from ...profile.library import main_trace
-    from ...profile.perf_map import map_of
     from ...profile.symbols import frames_of, symbols_to_store
     from ...profile.terminal import show
     from ...profile.trace import load_trace
 
     main = main_trace(list(traced.traces))
-    # The maps of names that Python wrote for us go; so each trace keeps its own.
-    for path in traced.traces if telling.python else [main]:
-        found = load_trace(path)
-        append_symbols(path, symbols_to_store(found))
-        if telling.python and (written := map_of(found)) is not None:
-            written.unlink(missing_ok=True)
+    append_symbols(main, symbols_to_store(load_trace(main)))
     loaded = load_trace(main)
     naming = Naming(loaded, frames_of(loaded), telling.native)
     if telling.file is not None:
@@ -117,8 +107,6 @@ def _tell(traced: Traced, telling: Telling) -> None:
         from ...profile.page import write_profile_page
 
         remark(f"page: {write_profile_page(main.with_suffix('.html'), loaded)}")
-    if telling.python and not naming.names_scripts:
-        remark("no function of Python was named: --python needs CPython 3.12 or later, with its support for perf")
     remark(f"trace: {telling.file or main}")
 
 

@@ -82,7 +82,7 @@ class _Size(click.ParamType):
 @click.option("--limit", type=_Size(), default="256M", show_default=True, metavar="SIZE", help="Largest size of a trace.")
 @click.option("--never-step", is_flag=True, help="Exact: let the program wait, instead of stepping down to sampling.")
 @click.option("--python", is_flag=True,
-              help="Name functions of Python (3.12 and later; its calls then take longer).")
+              help="Exact: record Python's objects and functions too. Sampled: always.")
 @click.option("--native", is_flag=True, help="Show the interpreter's functions too, where a script's are named.")
 @click.option("-o", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the main trace there.")
 @click.option("--no-html", is_flag=True, help="Write no page.")
@@ -101,7 +101,7 @@ def command(
     Examples:
       heapyard profile -- ./server --selftest
       heapyard profile --mode exact -- jq . data.json
-      heapyard profile --python -- python3.12 script.py
+      heapyard profile -- python3 script.py
       heapyard profile --attach 4711 --for 5m
       heapyard profile show --top 20
     """
@@ -116,8 +116,6 @@ def command(
         raise UsageError("--for says how long to stay attached", remedy="It goes with --attach PID.")
     if attach is not None and allocator is not None:
         raise UsageError("--allocator cannot change the allocator of a running process", remedy="Leave out --allocator.")
-    if attach is not None and python:
-        raise UsageError("--python must be set before the program starts", remedy="Start it with PYTHONPERFSUPPORT=1 instead.")
     if limit < LEAST_TRACE_BYTES:
         raise UsageError(f"--limit must be at least {LEAST_TRACE_BYTES >> 10}K")
     if not 2 <= interval <= 1 << MOST_LOG2_INTERVAL:
@@ -125,8 +123,8 @@ def command(
     from ...execute.collector import Plan
     from .run import Telling, attached, profiled
 
-    plan = Plan(words or (), mode, 1 << (interval - 1).bit_length(), depth, limit, never_step)
-    telling = Telling(file, no_html, json_, python, native)
+    plan = Plan(words or (), mode, 1 << (interval - 1).bit_length(), depth, limit, never_step, python=python)
+    telling = Telling(file, no_html, json_, native)
     if attach is not None:
         return attached(attach, seconds, plan, telling)
     return profiled(plan, allocator, telling)

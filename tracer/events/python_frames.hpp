@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of a Python script that a thread is in, with their lines.
+//
+// Idea: the interpreter's frames are a list that is read in place, by the thread that runs it and holds its lock: so
+// nothing changes meanwhile, and nothing is allocated. A call chain has, for each evaluation on the native stack, the
+// functions that it evaluates, each as a word that is no address: kScript and the number of a place
+// (script_places.hpp). Cost: O(Python frames), some 10 ns each. Threads: each its own. Errors: a layout other than
+// expected: none from then on.
+#pragma once
+
+#include <cstdint>
+
+#include "tracer/events/thread_state.hpp"
+
+namespace heapyard::tracer {
+
+// False: there is no memory for it; then scripts' functions have no names.
+bool prepare_python();
+
+// Puts the words of the frames, innermost first, into `words`, and 0 after the last one of each evaluation; `most` at
+// most. Returns how many words. What the collector has not been told of yet it is. The thread is ready(). O(frames).
+unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most);
+
+}  // namespace heapyard::tracer
