@@ -123,7 +123,7 @@ std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
   chains.memo.expect(at, end, [](std::uintptr_t pc) { rules.expect(pc); });
   const ChainWalker::Chain chain = walk(self, at);
   // A script's functions are not on the stack, by which a chain is remembered.
-  if (current.scripts_in_exact) return number_with_script(self, chain);
+  if (current.with_python) return number_with_script(self, chain);
   numbers.expect(chain.hash);
   ChainMemo::Entry* entry = chains.walker.remember_in(chains.memo, seed_of(self));
   const std::uint64_t number = number_of(self, chain);
@@ -133,7 +133,7 @@ std::uint64_t walked_chain_of(ThreadState& self, void* frame) {
 
 std::uint64_t chain_of(ThreadState& self, void* frame) {
   const ChainWalker::Chain chain = walk(self, caller_of(frame));
-  const bool all = self.mode == Mode::kExact && !current.scripts_in_exact;
+  const bool all = self.mode == Mode::kExact && !current.with_python;
   return all ? number_of(self, chain) : number_with_script(self, chain);
 }
 

@@ -25,7 +25,7 @@ namespace {
 
 struct Wish {
   Mode mode;
-  std::uint32_t log2_interval, depth, scripts_in_exact;
+  std::uint32_t log2_interval, depth, with_python;
   const char* token;
   std::size_t token_bytes;
   const char* socket;
@@ -39,7 +39,7 @@ bool parse(const char* text, Wish& wish) {
   if (*end != ':' || wish.log2_interval < 1 || wish.log2_interval > shared::kMostLog2Interval) return false;
   wish.depth = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
   if (*end != ':' || wish.depth < 1 || wish.depth > kFrames) return false;
-  wish.scripts_in_exact = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
+  wish.with_python = static_cast<std::uint32_t>(std::strtoul(end + 1, &end, 10));
   if (*end != ':') return false;
   wish.token = end + 1;
   const char* token_end = std::strchr(wish.token, ':');
@@ -128,7 +128,7 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   header.buckets = buckets;
   header.buckets_used.store(kFirstBuckets);
   header.depth = wish.depth;
-  header.scripts_in_exact = wish.scripts_in_exact;
+  header.with_python = wish.with_python;
   header.attached = loaded_late();
   header.mode.store(wish.mode);
   header.log2_interval.store(wish.log2_interval);

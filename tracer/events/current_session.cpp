@@ -97,8 +97,8 @@ bool connect() {
   else
     watch_frees_near(current.session.filter());
   const bool scripts = prepare_python();
-  current.scripts_in_exact = scripts && header.scripts_in_exact != 0;
-  if (scripts && (first == Mode::kSampled || current.scripts_in_exact)) take_python_objects();
+  current.with_python = scripts && header.with_python != 0;
+  if (current.with_python && first == Mode::kSampled) take_python_objects();
   if (first == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);
   if (first == Mode::kSampled && told_by_heap()) observe("heapyard_observe_samples", &kSampleEvents);
   current.connection.store(Connection::kConnected, std::memory_order_release);

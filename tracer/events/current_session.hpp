@@ -32,7 +32,7 @@ struct CurrentSession {
   std::uint64_t start = 0;                  // stamp
   std::atomic<Connection> connection{Connection::kNotYet};
   std::atomic<std::uint32_t> sessions{0};  // so far
-  bool scripts_in_exact = false;           // chains have a script's functions where every event is recorded, too
+  bool with_python = false;                // samples of its objects; its functions where every event is recorded
   std::uint32_t first_log2_interval = 0;   // that the session begins with; 0 where nothing is sampled
   char wish[256] = {};                     // of whoever attached; empty: what the environment says
 };

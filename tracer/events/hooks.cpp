@@ -21,9 +21,6 @@ namespace {
 using namespace heapyard::tracer;
 using std::size_t;
 
-// Python's allocator gives it back, and that is recorded (python_objects.cpp).
-bool told_free(const void* block) { return this_thread.told_free == reinterpret_cast<std::uintptr_t>(block); }
-
 SLOW void* slow_malloc(size_t size) {
   return recorded(size, FRAME, [&] { return of(next_malloc.malloc)(size); });
 }
@@ -53,7 +50,6 @@ SLOW void* slow_pvalloc(size_t size) {
 
 SLOW void slow_free(void* block) {
   if (early_blocks.owns(block)) return;
-  if (told_free(block)) return of(next_malloc.free)(block);
   // What the next free reads first, so that it comes meanwhile.
   __builtin_prefetch(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(block) - 8), 1);
   record_free(block, FreeKind::kFree);
@@ -69,7 +65,7 @@ SLOW void* slow_realloc(void* old, size_t size) {
       return block;
     });
   }
-  const bool told = old != nullptr && watched(old) && !told_free(old) && record_free(old, FreeKind::kMove);
+  const bool told = old != nullptr && watched(old) && record_free(old, FreeKind::kMove);
   const std::uint64_t chain = remembered_chain(FRAME);
   void* block = of(next_malloc.realloc)(old, size);
   // realloc(p, 0) has freed p; any other null has left it alone.

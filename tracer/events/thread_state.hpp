@@ -55,12 +55,10 @@ struct ThreadState {
   std::uint32_t number = 0;                  // among the threads that ever had a ring
   std::uint64_t activity = Activity::kNone;  // of the session, as this thread left it; of then is what follows
   Mode mode = Mode::kOff;
-  std::uint64_t since = 0;       // stamp of that time, counted from the session's; 0: others record too
-  Owned moved;                   // by a realloc that may yet fail
-  std::uintptr_t told_free = 0;  // block of Python's that is being given back, and is recorded
-  bool raw_called = false;       // Python's realloc has asked malloc
-  bool for_arena = false;        // what is mapped now is for Python's objects
-  std::uintptr_t last = 0;       // block that this thread allocated, if it has called nothing since
+  std::uint64_t since = 0;  // stamp of that time, counted from the session's; 0: others record too
+  Owned moved;              // by a realloc that may yet fail
+  bool for_arena = false;   // what is mapped now is for Python's objects
+  std::uintptr_t last = 0;  // block that this thread allocated, if it has called nothing since
   RingWriter ring;
   OwnStack stack;
   ChainMemory* chains = nullptr;

@@ -115,7 +115,7 @@ struct Header {
   std::uint32_t buckets;                    // of the set at most, a power of two
   std::atomic<std::uint32_t> buckets_used;  // as many as have been needed so far, a power of two
   std::uint32_t depth;                      // frames of a chain at most
-  std::uint32_t scripts_in_exact;           // 1: a script's functions and objects too where every event is recorded
+  std::uint32_t with_python;                // 1: its small objects too; where every event is recorded, its functions
   std::uint32_t attached;                   // 1: the process ran before, with blocks that nobody recorded
   std::uint64_t start_stamp;
   std::uint64_t start_nanoseconds;           // CLOCK_MONOTONIC at start_stamp

@@ -27,7 +27,7 @@ class Plan:
 
     `attached`: to a process that runs already, for as long as this one looks. `told_by_heap`: the heap that serves is
     one of ours that samples itself; malloc then stays its own, as it does where pages are recorded. `python`: Python's
-    objects and functions where every event is recorded, too.
+    small objects too; where every event is recorded, its functions.
     """
 
     command: Sequence[str]

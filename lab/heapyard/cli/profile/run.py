@@ -45,6 +45,8 @@ def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     elif plan.mode == "sampled":
         library = sampled_variant(library) or library
     name = plan.command[0]
+    if plan.python and plan.mode == "exact":  # its small objects come from malloc then
+        env = {**(env or os.environ), "PYTHONMALLOC": "malloc"}
     plan = dataclasses.replace(plan, library=library, env=env, told_by_heap=samples_itself(library))
     traced = trace(plan, new_folder(name), _still_running)
     if not traced.traces:

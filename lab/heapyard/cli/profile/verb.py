@@ -82,7 +82,7 @@ class _Size(click.ParamType):
 @click.option("--limit", type=_Size(), default="256M", show_default=True, metavar="SIZE", help="Largest size of a trace.")
 @click.option("--never-step", is_flag=True, help="Exact: let the program wait, instead of stepping down to sampling.")
 @click.option("--python", is_flag=True,
-              help="Exact: record Python's objects and functions too. Sampled: always.")
+              help="Record Python's small objects too, each by the function that made it. It runs slower then.")
 @click.option("--native", is_flag=True, help="Show the interpreter's functions too, where a script's are named.")
 @click.option("-o", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the main trace there.")
 @click.option("--no-html", is_flag=True, help="Write no page.")
@@ -101,7 +101,7 @@ def command(
     Examples:
       heapyard profile -- ./server --selftest
       heapyard profile --mode exact -- jq . data.json
-      heapyard profile -- python3 script.py
+      heapyard profile --python -- python3 script.py
       heapyard profile --attach 4711 --for 5m
       heapyard profile show --top 20
     """
