@@ -15,7 +15,7 @@ slow_python="acdc allocators allocators_install charged_memory check experiment_
 # Test files of tests/e2e that measure nothing: other tests may run at the same time.
 functional_e2e="heap_sanitized interruptions profile_survives profile_truth profile_account heap_address_space never_fooled wrong_inputs
   heap_container heap_failures heap_limits other_processors places profile_attach profile_attach_harmless profile_limit profile_netbuild
-  profile_page report_page mutators_without_races"
+  profile_page profile_python report_page mutators_without_races"
 
 # Test files of tests/lab that take longest, and compile nothing.
 longest_lab="check stats_monte_carlo mutator_family profile_cli report"

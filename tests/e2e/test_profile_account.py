@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -119,57 +118,6 @@ def test_a_child_has_an_account_of_its_own(tmp_path: Path):
         parts_of(account)
     shared = fullest(traces[1].accounts)
     assert shared is not None and shared.shared > 25_000_000  # what the parent has too
-
-
-def newer_python() -> str | None:
-    """One that names its functions for profilers: 3.12 or later."""
-    homes = [*Path.home().glob(".pyenv/versions/3.1[2-9]*/bin"), *map(Path, os.environ.get("PATH", "").split(":"))]
-    for number in range(12, 20):
-        for home in homes:
-            if (found := home / f"python3.{number}").exists() and home.name != "shims":
-                return str(found)
-    return None
-
-
-SCRIPT = """
-import time
-class Tree:
-    def grow(self, number):
-        return [bytes(2000) for _ in range(number)]
-def build(number):
-    return Tree().grow(number)
-def load(number):
-    return {at: bytes(3000) for at in range(number)}
-def main():
-    kept = build(10_000), load(5_000)
-    time.sleep(0.1)
-main()
-"""
-
-
-@pytest.mark.skipif(newer_python() is None, reason="there is no Python 3.12 or later here")
-def test_python_functions_have_names(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "-I", "-m", "heapyard", "profile", "--python", "--no-html", "--mode", "exact", "--json", "-o",
-               str(tmp_path / "kept.hytrace"), "--", str(newer_python()), str(tmp_path / "script.py")]
-    maps = set(Path("/tmp").glob("perf-*.map"))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert set(Path("/tmp").glob("perf-*.map")) <= maps  # what Python wrote for us has gone
-    owned: dict[str, int] = defaultdict(int)
-    peak = next(s for s in json.loads(done.stdout)["snapshots"] if s["kind"] == "peak")
-    for chain in peak["chains"]:
-        functions = [frame["function"] for frame in chain["frames"]]
-        assert "<module>" in functions or "main" not in functions
-        for function in ("Tree.grow", "build", "load", "main"):
-            owned[function] += chain["bytes"] if function in functions else 0
-    assert owned["Tree.grow"] == owned["build"]
-    assert 10_000 * 2_000 < owned["build"] < 10_000 * 2_100
-    assert 5_000 * 3_000 < owned["load"] < 5_000 * 3_200
-    assert owned["main"] >= owned["build"] + owned["load"]
-    shown = subprocess.run([*command[:4], "profile", "show", str(tmp_path / "kept.hytrace")], capture_output=True, text=True)
-    assert re.search(r"Tree\.grow script\.py\n +< build < main < <module>", shown.stdout), shown.stdout
-    assert "PyEval" not in shown.stdout.partition("At the end")[0].partition("Tree.grow")[2].partition("\n")[0]
 
 
 CXX = '#include <regex>\n#include <map>\nint main() { std::regex r("a+"); std::map<int, std::regex> m; m[1] = r; }\n'

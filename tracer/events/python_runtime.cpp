@@ -2,7 +2,9 @@
 #include "tracer/events/python_runtime.hpp"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +19,19 @@ constexpr PythonLayout kLayouts[] = {
     {12, 56, 0, 8, 0, 56, 70, 112, 128, 68, 192}, {13, 72, -1, 8, 0, 56, 70, 112, 128, 68, 200},
 };
 
+// Whether it may be there. To look for a function that is not there allocates, and who frees that would be unknown.
+bool may_be_loaded() {
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = '\0';
+  const char* const name = std::strrchr(program, '/');
+  if (name != nullptr && std::strstr(name, "python") != nullptr) return true;
+  const auto is_python = [](dl_phdr_info* info, std::size_t, void*) {
+    return static_cast<int>(std::strstr(info->dlpi_name, "/libpython") != nullptr);
+  };
+  return dl_iterate_phdr(is_python, nullptr) != 0;
+}
+
 template <class Function>
 bool find_function(Function*& function, const char* name) {
   function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -27,7 +42,7 @@ bool find_function(Function*& function, const char* name) {
 
 void PythonRuntime::find() {
   const char* (*version)() = nullptr;
-  if (layout_ != nullptr || !find_function(version, "Py_GetVersion")) return;
+  if (layout_ != nullptr || !may_be_loaded() || !find_function(version, "Py_GetVersion")) return;
   const char* const text = version();
   if (std::strncmp(text, "3.", 2) != 0 || std::strstr(text, "free-threading") != nullptr) return;
   const unsigned long minor = std::strtoul(text + 2, nullptr, 10);
@@ -45,8 +60,7 @@ void PythonRuntime::find() {
   code_type_ = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "PyCode_Type"));
   if (code_type_ == 0 || !find_function(line_, "PyCode_Addr2Line") || !find_function(length_, "PyUnicode_GetLength") ||
       !find_function(character_, "PyUnicode_ReadChar") || !find_function(own_, "PyGILState_GetThisThreadState") ||
-      (!find_function(current_, "PyThreadState_GetUnchecked") &&
-       !find_function(current_, "_PyThreadState_UncheckedGet")))
+      !find_function(current_, minor >= 13 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet"))
     return;
   frames_ = minor <= 10 ? PythonFrames::kOneEach : minor == 11 ? PythonFrames::kMarked : PythonFrames::kShims;
   layout_ = found;

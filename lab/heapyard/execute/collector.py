@@ -77,7 +77,8 @@ class Collector:
         preload = [str(library), *([str(plan.library)] if plan.library else [])]
         before = (plan.env or os.environ).get("LD_PRELOAD")
         self.library = library
-        self.wish = f"{TracerMode[plan.mode.upper()].value}:{plan.interval.bit_length() - 1}:{plan.depth}:{plan.python:d}:{token}:{socket}"
+        how = (TracerMode[plan.mode.upper()].value, plan.interval.bit_length() - 1, plan.depth, int(plan.python))
+        self.wish = ":".join([*map(str, how), token, str(socket)])
         self.environment = {"LD_PRELOAD": ":".join([*preload, *([before] if before else [])]), WISH_VARIABLE: self.wish}
 
     @property

@@ -55,7 +55,7 @@ class Account:
         live = min(self.live, allocator)
         parts = [
             Part("mapped", "mapped by the program", int(self.mapped_resident.sum())),
-            Part("live", "live blocks of malloc", live),
+            Part("live", "live blocks", live),
             Part("allocator", "more inside malloc", allocator - live),
             Part("stacks", "stacks", self.rest[Resident.STACKS]),
             Part("changed", "data of program and libraries", self.rest[Resident.CHANGED]),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,18 +55,13 @@ class Naming:
     """Frames of a trace's nodes. `native`: a script's chains keep the functions of its interpreter."""
 
     def __init__(self, trace: Trace, frames: Mapping[tuple[int, int], list[Frame]], native: bool = False):
-        self._native = native
+        self.native = native
         self._parents = trace.parent.tolist()
         self._places = list(zip(trace.module.tolist(), trace.offset.tolist(), strict=True))
         self._frames = frames
         self._allocator = trace.meta.get("allocator") or "\0"
         # A heap of ours that tells of itself is the innermost part of each chain, and says nothing of who asked.
         self._told_by_heap = any(self._of_heap(f) and f.function.startswith("heapyard::") for at in frames.values() for f in at)
-
-    @property
-    def names_scripts(self) -> bool:
-        """Whether any function of a script has a name. O(frames)."""
-        return any(frame.is_script for at in self._frames.values() for frame in at)
 
     def frames(self, node: int) -> list[Frame]:
         """The node's own frames: innermost inlined function first."""
@@ -91,7 +87,7 @@ class Naming:
         at its inner end.
         """
         frames = self.chain(node)
-        if not self._native and (scripts := [frame for frame in frames if frame.is_script]):
+        if not self.native and (scripts := [frame for frame in frames if frame.is_script]):
             return scripts
         own = (self._allocator, *TRACER)
         first = next(
@@ -179,6 +175,20 @@ def owners(trace: Trace, snapshot: Snapshot) -> list[ChainMemory]:
     return [
         ChainMemory(int(snapshot.nodes[i]), int(snapshot.bytes[i]), int(snapshot.blocks[i]), float(deviations[i])) for i in order
     ]
+
+
+def as_read(naming: Naming, found: Sequence[ChainMemory]) -> list[ChainMemory]:
+    """The same, the largest first, where those that are read alike are one: a script's function asks for memory through many
+    of its interpreter's. O(chains x depth).
+    """
+    alike: dict[object, ChainMemory] = {}
+    for chain in found:
+        frames = naming.telling(chain.node)
+        key = tuple(frames) if frames[0].is_script else chain.node
+        first = alike.get(key)
+        alike[key] = chain if first is None else ChainMemory(
+            first.node, first.bytes + chain.bytes, first.blocks + chain.blocks, math.hypot(first.deviation, chain.deviation))
+    return sorted(alike.values(), key=lambda chain: -chain.bytes)
 
 
 def total_error(found: Sequence[ChainMemory]) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.units import format_bytes, format_duration
 from ..report.page_file import write_page
 from .account import beside, fullest, when_fullest
-from .chains import Naming, owners, short, total_error
+from .chains import Naming, as_read, owners, short, total_error
 from .page_data import page_data
 from .symbols import frames_of
 from .terminal import facts, title, warnings
@@ -25,15 +25,17 @@ SCRIPTS = ("data.js", "timeline.js", "flame.js", "tables.js", "page.js")  # in t
 _WITHOUT_SCRIPT = 30
 
 
-def write_profile_page(path: Path, trace: Trace) -> Path:
-    """Writes the page, complete or not at all; HeapyardError when it cannot be written."""
-    write_page(path, render(trace))
+def write_profile_page(path: Path, trace: Trace, native: bool = False) -> Path:
+    """Writes the page, complete or not at all; HeapyardError when it cannot be written. `native`: with the functions of a
+    script's interpreter.
+    """
+    write_page(path, render(trace, native))
     return path
 
 
-def render(trace: Trace) -> str:
+def render(trace: Trace, native: bool = False) -> str:
     """The page's text. O(records log records + nodes)."""
-    naming = Naming(trace, frames_of(trace))
+    naming = Naming(trace, frames_of(trace), native)
     # "</" would end the script element.
     data = json.dumps(page_data(trace, naming), separators=(",", ":")).replace("</", "<\\/").replace("<!--", "<\\!--")
     return _template().render(
@@ -96,7 +98,7 @@ def _rows(trace: Trace, naming: Naming) -> list[dict[str, str]]:
     """The largest owners at the peak, for readers without scripts."""
     peak = trace.snapshot("peak")
     rows = []
-    for chain in owners(trace, peak)[:_WITHOUT_SCRIPT] if peak else []:
+    for chain in as_read(naming, owners(trace, peak))[:_WITHOUT_SCRIPT] if peak else []:
         frames = naming.telling(chain.node)
         rows.append({"bytes": format_bytes(chain.bytes), "blocks": f"{chain.blocks:,}", "function": short(frames[0].function),
                      "place": frames[0].place, "callers": " < ".join(short(f.function) for f in frames[1:8])})

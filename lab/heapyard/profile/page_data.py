@@ -52,7 +52,8 @@ def packed(values: Any, kind: str) -> str:
 class _FunctionTree:
     """The call tree with one node per function called from the same caller, inlined ones too; parents come first.
 
-    `of[raw]`: the nodes that a raw node stands for, outermost first; `end[raw]` the last of them.
+    `of[raw]`: the nodes that a raw node stands for, outermost first; `end[raw]` the last of them. The functions of a script are
+    shown without those of its interpreter: they begin at the root, and `not_of[raw]` are the nodes that do not have it then.
     """
 
     def __init__(self, trace: Trace, naming: Naming):
@@ -67,14 +68,18 @@ class _FunctionTree:
         frames: dict[tuple[str, str], int] = {}
         nodes: dict[tuple[int, int], int] = {}
         self.of: list[list[int]] = [[0]]
+        self.not_of: list[list[int]] = [[]]
         self.end: list[int] = [0]
+        in_script = [False]
         for raw, parent in enumerate(trace.parent.tolist()):
             if raw == 0:
                 continue
-            at, path = self.end[parent], []
+            at, path, without, inside = self.end[parent], list[int](), list[int](), in_script[parent]
             for frame in reversed(naming.frames(raw)):
-                if naming.says_nothing(frame):
+                if naming.says_nothing(frame) or (inside and not frame.is_script):
                     continue
+                if frame.is_script and not inside and not naming.native:
+                    without, path, at, inside = self._to_root(at), [], 0, True
                 key = (frame.function, frame.file or frame.module)
                 if key not in frames:
                     frames[key] = len(self.names)
@@ -93,7 +98,17 @@ class _FunctionTree:
                 at = nodes[step]
                 path.append(at)
             self.of.append(path)
+            self.not_of.append(without)
             self.end.append(at)
+            in_script.append(inside)
+
+    def _to_root(self, node: int) -> list[int]:
+        """The node and those around it, without the root."""
+        found = []
+        while node != 0:
+            found.append(node)
+            node = self.parent[node]
+        return found
 
 
 def _series(trace: Trace, tree: _FunctionTree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -106,12 +121,14 @@ def _series(trace: Trace, tree: _FunctionTree) -> tuple[np.ndarray, np.ndarray, 
     if len(nodes):
         first = np.r_[True, nodes[1:] != nodes[:-1]]
         change[first] = values[first]
-    lengths = np.array([len(path) for path in tree.of])
-    flat = np.concatenate([np.asarray(path, int) for path in tree.of])
+    lengths = np.array([len(path) + len(without) for path, without in zip(tree.of, tree.not_of, strict=True)])
+    flat = np.concatenate([np.asarray(part, int) for pair in zip(tree.of, tree.not_of, strict=True) for part in pair])
+    signs = np.concatenate([np.r_[np.ones(len(path)), -np.ones(len(without))]
+                            for path, without in zip(tree.of, tree.not_of, strict=True)])
     offsets = np.r_[0, np.cumsum(lengths)]
     counts = lengths[nodes]
     place = np.repeat(offsets[nodes], counts) + _ranges(counts)
-    target, when, delta = flat[place], np.repeat(trace.time[order], counts), np.repeat(change, counts)
+    target, when, delta = flat[place], np.repeat(trace.time[order], counts), np.repeat(change, counts) * signs[place]
     by = np.lexsort((when, target))
     target, when, delta = target[by], when[by], delta[by]
     running = np.cumsum(delta)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.units import format_bytes, format_duration
 from .account import beside, fullest, nearest, when_fullest
 from .callers import caller_lines
-from .chains import ChainMemory, Naming, owners, short, total_error
+from .chains import ChainMemory, Naming, as_read, owners, short, total_error
 from .timeline import total_over
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _owners(
 ) -> None:
     from rich.text import Text
 
-    found = owners(trace, snapshot)
+    found = as_read(naming, owners(trace, snapshot))
     sampled = bool(trace.interval) and unit == "block"
     error = f" ± {format_bytes(total_error(found))}" if sampled and found else ""
     console.print(Text(f"{heading}: {format_bytes(snapshot.total)}{error}", style="bold"))

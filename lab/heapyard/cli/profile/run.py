@@ -108,7 +108,7 @@ def _tell(traced: Traced, telling: Telling) -> None:
     if not telling.no_html:
         from ...profile.page import write_profile_page
 
-        remark(f"page: {write_profile_page(main.with_suffix('.html'), loaded)}")
+        remark(f"page: {write_profile_page(main.with_suffix('.html'), loaded, telling.native)}")
     remark(f"trace: {telling.file or main}")
 
 

@@ -51,7 +51,7 @@ def command(
     if page is not None:
         from ...profile.page import write_profile_page
 
-        remark(f"page: {write_profile_page(page, trace)}")
+        remark(f"page: {write_profile_page(page, trace, native)}")
     if json_:
         from ...profile.summary_json import summary
 

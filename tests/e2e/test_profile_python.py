@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python's functions and lines in call chains, and its small objects, for each Python that is here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from profiled import only, traced
+
+from heapyard.profile.account import fullest
+from heapyard.profile.chains import Naming
+from heapyard.profile.symbols import Frame, frames_of
+from heapyard.profile.trace import Snapshot, Trace, load_trace
+
+
+def pythons() -> dict[str, str]:
+    """The version of each whose frames are known -> its path."""
+    found = {}
+    for path in ["/usr/bin/python3", *map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3")))]:
+        told = subprocess.run([path, "-Ic", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True)
+        if told.returncode == 0 and (3, 8) <= tuple(map(int, told.stdout.split("."))) < (3, 14):
+            found.setdefault(told.stdout.strip(), path)
+    return found
+
+
+PYTHONS = pythons()
+each_python = pytest.mark.parametrize("version", PYTHONS)
+
+# What is kept by a line that ends in `# <tag>`; told by the interpreter itself.
+OBJECTS = """
+import ctypes, json, sys, threading, time
+def tuples(number):
+    return [(at, None) for at in range(number)]  # tuples
+class Maker:
+    def texts(self, number):
+        kept = []
+        for at in range(number): kept.append(str(at))  # texts
+        return kept
+def générés(number):
+    for at in range(number):
+        yield at * 0.5  # floats
+def key(value):
+    made.append(bytes(value % 100))  # called
+    return value
+made = []
+def in_thread(number):
+    kept["thread"] = [bytearray(100) for _ in range(number)]  # thread
+kept = {}
+def main():
+    kept["tuples"] = tuples(40_000)
+    kept["texts"] = Maker().texts(40_000)
+    kept["floats"] = list(générés(80_000))
+    sorted(range(20_000), key=key)
+    kept["called"] = made
+    thread = threading.Thread(target=in_thread, args=(10_000,)); thread.start(); thread.join()
+main()
+ctypes.CDLL(None).heapyard_trace_mark(b"kept"); time.sleep(0.1)
+def size(tag):
+    numbers = sum(sys.getsizeof(o[0]) for o in kept[tag] if o[0] > 256) if tag == "tuples" else 0
+    return numbers + sum(map(sys.getsizeof, kept[tag]))
+with open(sys.argv[1], "w") as told: json.dump({tag: size(tag) for tag in kept}, told)
+"""
+
+
+def line_of(script: str, tag: str) -> int:
+    return next(number for number, line in enumerate(script.splitlines(), 1) if line.endswith(f"# {tag}"))
+
+
+class Owned:
+    """Bytes and their standard error by the line of a script's innermost function."""
+
+    def __init__(self, trace: Trace, snapshot: Snapshot):
+        naming = Naming(trace, frames_of(trace))
+        self.bytes: dict[int, int] = defaultdict(int)
+        self.variance: dict[int, float] = defaultdict(float)
+        self.chains: dict[int, list[list[str]]] = defaultdict(list)
+        deviations = snapshot.deviation if snapshot.deviation is not None else snapshot.bytes * 0
+        for node, size, deviation in zip(snapshot.nodes.tolist(), snapshot.bytes.tolist(), deviations.tolist(), strict=True):
+            scripts = [frame for frame in naming.chain(node) if is_of_script(frame)]
+            if scripts:
+                self.bytes[scripts[0].line] += size
+                self.variance[scripts[0].line] += deviation**2
+                self.chains[scripts[0].line].append([frame.function.rpartition(".")[2] for frame in scripts])
+
+
+def is_of_script(frame: Frame) -> bool:
+    return frame.is_script and frame.file.endswith("script.py")
+
+
+def run(tmp_path: Path, version: str, script: str, **plan: Any) -> tuple[Trace, dict[str, int]]:
+    (tmp_path / "script.py").write_text(script)
+    output = tmp_path / "output"
+    found = traced(tmp_path, PYTHONS[version], "-S", tmp_path / "script.py", output, **plan)
+    assert found.exit_code == 0
+    return only(found), json.loads(output.read_text())
+
+
+def kept_in(trace: Trace) -> Snapshot:
+    found = trace.snapshot("mark")
+    assert found is not None and found.name == "kept"
+    return found
+
+
+@each_python
+def test_small_objects_are_their_functions(tmp_path: Path, version: str) -> None:
+    trace, truth = run(tmp_path, version, OBJECTS, python=True, interval=1 << 12)
+    owned = Owned(trace, kept_in(trace))
+    for tag, size in truth.items():
+        line = line_of(OBJECTS, tag)
+        # With the list that holds them.
+        most = size * 1.25 + 8 * 1.2 * 80_000 + 5 * owned.variance[line] ** 0.5
+        assert 0.98 * size - 5 * owned.variance[line] ** 0.5 < owned.bytes[line] < most, tag
+    callers = {tag: max(owned.chains[line_of(OBJECTS, tag)], key=len) for tag in truth}
+    assert callers["texts"][-2:] == ["main", "<module>"] and callers["texts"][0] == "texts"
+    assert callers["floats"][0] == "générés" and callers["floats"][-2:] == ["main", "<module>"]
+    assert callers["called"][0] == "key" and callers["called"][-2:] == ["main", "<module>"]
+    assert "in_thread" in callers["thread"] and "main" not in callers["thread"]
+
+
+@each_python
+def test_every_object_where_every_event_is_recorded(tmp_path: Path, version: str) -> None:
+    env = {**os.environ, "PYTHONMALLOC": "malloc"}
+    trace, truth = run(tmp_path, version, OBJECTS, mode="exact", python=True, env=env, never_step=True)
+    owned = Owned(trace, kept_in(trace))
+    # A pointer in a list that has room for more, and numbers that are larger than they say.
+    lists = {"tuples": 40_000, "texts": 40_000, "called": 20_000, "thread": 10_000}
+    for tag, objects in lists.items():
+        size = owned.bytes[line_of(OBJECTS, tag)]
+        assert truth[tag] <= size < truth[tag] + (8 * 1.3 + 4) * objects + 4096, tag
+    floats = owned.bytes[line_of(OBJECTS, "floats")]
+    assert truth["floats"] - 200 * 24 <= floats <= truth["floats"] + 4096  # some of those that were free already serve
+
+
+@each_python
+def test_without_being_asked_blocks_and_arenas_have_functions(tmp_path: Path, version: str) -> None:
+    trace, truth = run(tmp_path, version, OBJECTS, interval=1 << 12)
+    account = fullest(trace.accounts)
+    assert account is not None
+    mapped = Owned(trace, account.of_mappings())
+    small = sum(truth[tag] for tag in ("tuples", "texts", "floats", "called"))
+    assert sum(mapped.bytes.values()) > 0.7 * small
+    assert mapped.bytes[line_of(OBJECTS, "tuples")] > 0.5 * truth["tuples"]
+
+
+def test_a_debugging_allocator_is_left_alone(tmp_path: Path) -> None:
+    version = next(iter(PYTHONS))
+    env = {**os.environ, "PYTHONMALLOC": "debug"}
+    trace, truth = run(tmp_path, version, OBJECTS, python=True, env=env, interval=1 << 12)
+    assert truth["tuples"] > 0 and trace.finished
+
+
+FORKS = """
+import os, sys
+def before(): return [bytes(3000) for _ in range(3000)]
+def after(): return [bytes(3000) for _ in range(2000)]  # after
+kept = before()
+if os.fork() == 0:
+    more = after()
+else:
+    os.wait()
+"""
+
+
+def test_a_forked_child_tells_its_functions_anew(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(FORKS)
+    found = traced(tmp_path, next(iter(PYTHONS.values())), "-S", tmp_path / "script.py", interval=1 << 12)
+    assert len(found.traces) == 2
+    child = max((load_trace(path) for path in found.traces), key=lambda trace: trace.meta["pid"])
+    snapshot = child.snapshot("peak")
+    assert snapshot is not None
+    owned = Owned(child, snapshot)
+    assert 0.8 * 2000 * 3033 < owned.bytes[line_of(FORKS, "after")] < 1.2 * 2000 * 3033
+
+
+SERVER = """
+import sys, time
+def handle(number): return [(at, at) for at in range(number)]  # served
+kept = []
+print("ready", flush=True)
+for _ in range(600):
+    kept.append(handle(2000))
+    time.sleep(0.01)
+"""
+
+
+@each_python
+def test_a_running_one_is_attached_to(tmp_path: Path, version: str) -> None:
+    (tmp_path / "script.py").write_text(SERVER)
+    with subprocess.Popen([PYTHONS[version], "-S", str(tmp_path / "script.py")], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None and server.stdout.readline() == "ready\n"
+        command = [sys.executable, "-I", "-m", "heapyard", "profile", "--python", "--attach", str(server.pid), "--for", "1s",
+                   "--interval", "4K", "--no-html", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        assert server.poll() is None  # and it goes on
+        server.send_signal(signal.SIGTERM)
+    end = next(s for s in json.loads(done.stdout)["snapshots"] if s["kind"] == "end")
+    of_line = [chain for chain in end["chains"]
+               if any(f["function"].endswith("handle") and f["line"] == line_of(SERVER, "served") for f in chain["frames"])]
+    assert sum(chain["bytes"] for chain in of_line) > 0.7 * end["bytes"] > 0
+
+
+SCRIPT = """
+import time
+class Tree:
+    def grow(self, number):
+        return [bytes(2000) for _ in range(number)]
+def build(number):
+    return Tree().grow(number)
+def load(number):
+    return {at: bytes(3000) for at in range(number)}
+def main():
+    kept = build(10_000), load(5_000)
+    time.sleep(0.1)
+main()
+"""
+
+
+@each_python
+def test_functions_are_shown(tmp_path: Path, version: str) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "-I", "-m", "heapyard", "profile", "--python", "--no-html", "--mode", "exact", "--json", "-o",
+               str(tmp_path / "kept.hytrace"), "--", PYTHONS[version], str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    owned: dict[str, int] = defaultdict(int)
+    peak = next(s for s in json.loads(done.stdout)["snapshots"] if s["kind"] == "peak")
+    for chain in peak["chains"]:
+        functions = {frame["function"].rpartition(".")[2] for frame in chain["frames"] if frame["file"].endswith("script.py")}
+        for function in functions:
+            owned[function] += chain["bytes"]
+    assert owned["grow"] <= owned["build"] < owned["grow"] + 1000  # up to 3.10 a function's frame is its caller's
+    assert 10_000 * 2_000 < owned["build"] < 10_000 * 2_100
+    assert 5_000 * 3_000 < owned["load"] < 5_000 * 3_200
+    assert owned["main"] >= owned["build"] + owned["load"]
+    shown = subprocess.run([*command[:4], "profile", "show", str(tmp_path / "kept.hytrace")], capture_output=True, text=True)
+    assert re.search(r"< build < main < <module>", shown.stdout), shown.stdout
+    assert "PyEval" not in shown.stdout.partition("At the peak")[2].partition("other call chain")[0]
