@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of a Python script that a thread is in, with their lines.
 //
-// Idea: the interpreter's frames are a list that is read in place, by the thread that runs it and holds its lock: so
-// nothing changes meanwhile, and nothing is allocated. A call chain has, for each evaluation on the native stack, the
-// functions that it evaluates, each as a word that is no address: kScript and the number of a place
-// (script_places.hpp). Cost: O(Python frames), some 10 ns each. Threads: each its own. Errors: a layout other than
-// expected: none from then on.
+// Idea: the interpreter's frames are a list that is read in place, by the thread that they are of: so
+// nothing changes meanwhile, also while it lets others run. Nothing is allocated. A call chain has, for each evaluation
+// on the native stack, the functions that it evaluates, each as a word that is no address: kScript and the number of a
+// place (script_places.hpp). Cost: O(Python frames), some 10 ns each. Threads: each its own. Errors: a layout other
+// than expected: none from then on.
 #pragma once
 
 #include <cstdint>

@@ -60,16 +60,15 @@ void PythonRuntime::find() {
   code_type_ = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "PyCode_Type"));
   if (code_type_ == 0 || !find_function(line_, "PyCode_Addr2Line") || !find_function(length_, "PyUnicode_GetLength") ||
       !find_function(character_, "PyUnicode_ReadChar") || !find_function(own_, "PyGILState_GetThisThreadState") ||
-      !find_function(current_, minor >= 13 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet"))
+      !find_function(running_, minor >= 13 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet"))
     return;
   frames_ = minor <= 10 ? PythonFrames::kOneEach : minor == 11 ? PythonFrames::kMarked : PythonFrames::kShims;
   layout_ = found;
 }
 
 const char* PythonRuntime::state() const {
-  const void* const current = current_();
-  if (current == nullptr || (frames_ != PythonFrames::kShims && current != own_())) return nullptr;
-  return static_cast<const char*>(current);
+  const void* const running = frames_ == PythonFrames::kShims ? running_() : nullptr;
+  return static_cast<const char*>(running != nullptr ? running : own_());
 }
 
 bool PythonRuntime::is_code(const char* object) const {

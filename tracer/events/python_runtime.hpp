@@ -35,7 +35,8 @@ class PythonRuntime {
   void find();
   explicit operator bool() const { return layout_ != nullptr; }
 
-  // The state of this thread, if it is the one that may touch Python's objects now; else null. O(1).
+  // The state of this thread, whether it may run Python code now or is in a call that lets others; null if it has none.
+  // O(1).
   const char* state() const;
   // Whether an address lies in the function that evaluates frames.
   bool evaluates(std::uintptr_t pc) const { return pc - evaluation_ < evaluation_bytes_; }
@@ -54,8 +55,8 @@ class PythonRuntime {
   const PythonLayout* layout_ = nullptr;
   PythonFrames frames_ = PythonFrames::kOneEach;
   std::uintptr_t evaluation_ = 0, evaluation_bytes_ = 0, code_type_ = 0;
-  void* (*current_)() = nullptr;  // the state of the thread that may run; from 3.12 on of this thread if it may
-  void* (*own_)() = nullptr;      // of this thread
+  void* (*running_)() = nullptr;  // from 3.12 on the state of this thread while it may run, of whatever interpreter
+  void* (*own_)() = nullptr;      // of this thread, in the main interpreter
   int (*line_)(const char*, int) = nullptr;
   std::ptrdiff_t (*length_)(const char*) = nullptr;
   std::uint32_t (*character_)(const char*, std::ptrdiff_t) = nullptr;

@@ -71,7 +71,9 @@ def frames_of(trace: Trace) -> dict[tuple[int, int], list[Frame]]:
         missing = [offset for offset in offsets if str(offset) not in known]
         fresh: Mapping[int, list[tuple[str, str, int]]] = {}
         if missing and not stored:
-            fresh = _resolve(module, missing) if module.path else {**of_no_file(trace, missing), **_places(trace, missing)}
+            fresh = _resolve(module, missing) if module.path else of_no_file(trace, missing)
+        if not module.path:
+            fresh = {**fresh, **_places(trace, missing)}
         for offset in offsets:
             raw = known.get(str(offset)) or fresh.get(offset)
             found[index, offset] = (
