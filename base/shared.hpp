@@ -44,6 +44,8 @@ enum class Resident : std::uint32_t {
   kOtherFiles = 4,  // mapped by nobody who was seen: shared memory, locales
   kTracer = 5,      // the tracer's own
   kUnknown = 6,     // anonymous, and of no other kind
+  kRounding = 7,    // bytes of malloc's blocks beyond those asked for
+  kHuge = 8,        // of malloc's memory what lies in huge pages; counted already
 };
 
 // What a chunk of a trace holds; a letter in the file.

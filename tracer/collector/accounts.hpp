@@ -49,6 +49,7 @@ class Accounts {
   SizeHistogram sizes;
   std::int64_t bytes = 0;
   double blocks = 0;
+  std::int64_t rounding = 0;  // bytes beyond, that may be used; 0 where that is not asked
   double allocations = 0, frees = 0;
   std::int64_t low = 0, high = 0;  // of bytes since whoever reads them last reset them
   std::int64_t peak_bytes = 0;
@@ -75,6 +76,7 @@ class Accounts {
     }
     bytes += amount;
     blocks += block.blocks;
+    rounding += static_cast<std::int64_t>(block.rounding);
     chain.high = std::max(chain.high, chain.bytes);
     note(block.chain);
     high = std::max(high, bytes);
@@ -96,6 +98,7 @@ class Accounts {
     threads[block.thread].bytes -= amount;
     bytes -= amount;
     blocks -= block.blocks;
+    rounding -= static_cast<std::int64_t>(block.rounding);
     frees += block.blocks;
     low = std::min(low, bytes);
     chain.low = std::min(chain.low, chain.bytes);

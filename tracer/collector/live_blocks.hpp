@@ -2,7 +2,7 @@
 // The recorded blocks that live, by address.
 //
 // Idea: open addressing, linear probing, deletion by moving back (Knuth, TAOCP 3, 6.4, algorithm R), at most 3/4 full;
-// 32 bytes a block. Cost: O(1) expected.
+// 40 bytes a block. Cost: O(1) expected.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ struct Block {
   std::uint64_t bytes : 48 = 0;   // what it stands for
   std::uint64_t thread : 16 = 0;  // who allocated it
   std::uint32_t chain = 0;
-  float blocks = 0;  // how many it stands for
+  float blocks = 0;            // how many it stands for
+  std::uint64_t rounding = 0;  // bytes beyond, that may be used
 };
-static_assert(sizeof(Block) == 32);
+static_assert(sizeof(Block) == 40);
 
 class LiveBlocks {
  public:

@@ -216,7 +216,8 @@ void Process::look_closely(std::int64_t resident) {
   const bool glibc =
       std::string_view(header().allocator).find("/libc.so.") != std::string_view::npos && accounts_.allocations > 0;
   const auto live = static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.bytes));
-  const AccountOf of{pid(), glibc, live, sampled_.addresses()};
+  const auto rounding = static_cast<std::uint64_t>(std::max<std::int64_t>(0, accounts_.rounding));
+  const AccountOf of{pid(), glibc, live, rounding, sampled_.addresses()};
   ResidentAccount account;
   if (read_account(of, mappings_, tracers(), take, account)) writer_.account(account, now);
   clock_.calibrate();

@@ -23,7 +23,7 @@ using shared::Resident;
 // An area as smaps tells of it. Bytes.
 struct Area {
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t resident = 0, anonymous = 0, shared = 0, swapped = 0;
+  std::uint64_t resident = 0, anonymous = 0, shared = 0, swapped = 0, huge = 0;
   bool readable = false, executable = false;
   std::string path;
   bool is_file() const { return !path.empty() && path[0] == '/'; }
@@ -64,6 +64,7 @@ void parse_field(std::string_view line, Area& area) {
   std::uint64_t* const field = name == "Rss"                                      ? &area.resident
                                : name == "Anonymous"                              ? &area.anonymous
                                : name == "Shared_Clean" || name == "Shared_Dirty" ? &area.shared
+                               : name == "AnonHugePages"                          ? &area.huge
                                : name == "Swap"                                   ? &area.swapped
                                                                                   : nullptr;
   if (field == nullptr) return;
@@ -210,6 +211,7 @@ class Reader {
     } else {
       const bool allocators = !of_.glibc || area.path == "[heap]" || area.begin % kArena == 0 || holds_a_sample(area);
       account_.part(allocators ? Resident::kAllocator : Resident::kUnknown) += rest;
+      if (allocators) account_.part(Resident::kHuge) += std::min(rest, area.huge);
     }
   }
 
@@ -237,6 +239,11 @@ bool read_account(const AccountOf& of, const ProgramMappings& mappings, const Pr
   const std::uint64_t moved = std::min(of.live > known ? of.live - known : 0, account.part(Resident::kUnknown));
   account.part(Resident::kUnknown) -= moved;
   account.part(Resident::kAllocator) += moved;
+  // Blocks need not be resident, but what is asked of them mostly is: the rest of them comes after it.
+  const std::uint64_t allocators = account.part(Resident::kAllocator);
+  const std::uint64_t rounding = std::min(of.rounding, allocators - std::min(of.live, allocators));
+  account.part(Resident::kAllocator) -= rounding;
+  account.part(Resident::kRounding) = rounding;
   return account.resident != 0;
 }
 

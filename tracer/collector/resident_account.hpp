@@ -31,7 +31,7 @@ struct ResidentAccount {
   std::uint64_t resident = 0;            // bytes of all
   std::uint64_t shared = 0;              // of those, that other processes have too
   std::uint64_t swapped = 0;             // beside them
-  std::array<std::uint64_t, 7> parts{};  // by shared::Resident
+  std::array<std::uint64_t, 9> parts{};  // by shared::Resident
   std::vector<MappedByChain> chains;     // by their index in the accounts
   std::uint64_t& part(shared::Resident which) { return parts[static_cast<std::size_t>(which)]; }
 };
@@ -39,7 +39,7 @@ struct ResidentAccount {
 struct AccountOf {
   std::uint32_t pid;
   bool glibc;                          // the malloc is the C library's
-  std::uint64_t live;                  // bytes of blocks
+  std::uint64_t live, rounding;        // bytes of blocks; bytes beyond that may be used
   std::vector<std::uint64_t> samples;  // where some of them are, the lowest first
 };
 // `tracers`: what the tracer has mapped in it. `meanwhile` is called now and then while the kernel is asked, which

@@ -38,10 +38,12 @@ struct RingCursor {
   }
 };
 
-// How a block came to be recorded: bytes it was counted with, and the interval; 0: every one is.
+// How a block came to be recorded: bytes it was counted with, and the interval; 0: every one is. And how many bytes
+// beyond those asked for may be used.
 struct Drawn {
   std::uint64_t bytes;
   unsigned log2_interval;
+  std::uint64_t beyond;
 };
 
 class RingMerger {
@@ -219,7 +221,9 @@ template <class Sink>
     case Kind::kSample: {
       const bool of_class = kind == Kind::kSample;
       const std::uint64_t size = at[2] & kAddressBits, drawn_by = of_class ? at[4] : size;
-      sink.allocation(cursor.ring, address, at[1], size, {drawn_by, static_cast<unsigned>(at[2] >> 56 & 63)}, at[3]);
+      const std::uint64_t beyond = !of_class ? at[3] >> 32 : drawn_by > size ? drawn_by - size : 0;
+      const Drawn drawn{drawn_by, static_cast<unsigned>(at[2] >> 56 & 63), beyond};
+      sink.allocation(cursor.ring, address, at[1], size, drawn, at[3] & 0xffffffff);
       break;
     }
     case Kind::kFree:

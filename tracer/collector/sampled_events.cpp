@@ -35,6 +35,7 @@ void SampledEvents::thin(unsigned log2_interval, std::uint64_t random, SampleSet
       live_.erase(here);
       continue;
     }
+    here->rounding = static_cast<std::uint64_t>(static_cast<double>(block.rounding) * wanted / block.blocks + 0.5);
     here->blocks = static_cast<float>(wanted);
     here->bytes = static_cast<std::uint64_t>(size * wanted + 0.5);
     accounts.allocated(*here, 0, false);

@@ -40,6 +40,7 @@ class SampledEvents {
     const double stands_for = blocks_of_sample(drawn.bytes, drawn.log2_interval);
     block.bytes = static_cast<std::uint64_t>(static_cast<double>(size) * stands_for + 0.5);
     block.blocks = static_cast<float>(stands_for);
+    block.rounding = static_cast<std::uint64_t>(static_cast<double>(drawn.beyond) * stands_for + 0.5);
     if (const std::optional<std::uint64_t> early = late_.take_free(block.address)) [[unlikely]] {
       if (*early >= block.stamp) {
         account_both(block, size, accounts);

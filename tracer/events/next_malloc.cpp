@@ -15,6 +15,7 @@ namespace {
 using std::size_t;
 
 constinit std::atomic<int> resolved{0};  // 0 not yet, 1 at it, 2 done
+constinit std::atomic<bool> tells_usable_size{false};
 
 template <class Function>
 void find(Pointer<Function>& pointer, const char* name) {
@@ -37,6 +38,9 @@ bool resolve() {
   find(next_malloc.pvalloc, "pvalloc");
   find(next_malloc.malloc_usable_size, "malloc_usable_size");
   find(next_malloc.dlclose, "dlclose");
+  // Of another library it would be another malloc's.
+  tells_usable_size.store(object_around(reinterpret_cast<void*>(of(next_malloc.malloc))) ==
+                          object_around(reinterpret_cast<void*>(of(next_malloc.malloc_usable_size))));
   resolved.store(2, std::memory_order_release);
   return true;
 }
@@ -93,6 +97,11 @@ constinit NextMalloc next_malloc{
     {first_dlclose}};
 
 void find_next_malloc() { resolve(); }
+
+std::size_t usable_size(void* block) {
+  const bool asked = tells_usable_size.load(std::memory_order_relaxed) && !early_blocks.owns(block);
+  return asked ? of(next_malloc.malloc_usable_size)(block) : 0;
+}
 
 unsigned log2_between_blocks() {
   const link_map* libc = object_around(reinterpret_cast<void*>(&gnu_get_libc_version));

@@ -69,6 +69,9 @@ extern EarlyBlocks early_blocks __attribute__((visibility("hidden")));
 // Now rather than at the first call.
 void find_next_malloc();
 
+// How many bytes of a block of the malloc that serves may be used; 0 where that does not say. O(1).
+std::size_t usable_size(void* block);
+
 // Of the malloc that serves, found by then: its blocks lie this far apart at least, as a power of two. 32 bytes if it
 // is the GNU C library's, whose chunks have no less (malloc.c, MINSIZE); else 16. O(loaded objects).
 unsigned log2_between_blocks();

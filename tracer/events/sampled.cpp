@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/events/sampled.hpp"
 
+#include <algorithm>
+
 #include "tracer/events/address_events.hpp"
 #include "tracer/events/chains.hpp"
 #include "tracer/events/countdown.hpp"
 #include "tracer/events/current_session.hpp"
+#include "tracer/events/next_malloc.hpp"
 #include "tracer/events/ready.hpp"
 #include "tracer/events/recording_guard.hpp"
 #include "tracer/session/poisson.hpp"
@@ -35,7 +38,9 @@ void record_drawn(ThreadState& self, void* block, std::size_t size, void* frame)
   const std::uint64_t now = stamp();
   if (std::uint64_t* at = place_sample(self, address, now, 4)) {
     const std::uint64_t interval = undrawn ? log2_interval : drawn;
-    write_allocation(self, at, address, now, interval << 56 | size, chain);
+    const std::size_t usable = usable_size(block);
+    const std::uint64_t beyond = usable > size ? std::min<std::size_t>(usable - size, UINT32_MAX) : 0;
+    write_allocation(self, at, address, now, interval << 56 | size, beyond << 32 | chain);
   }
 }
 

@@ -29,7 +29,7 @@ using Mode = shared::TracerMode;
 // below.
 enum class Kind : std::uint8_t {
   kPad,     // the rest of the ring is empty; go on at its beginning
-  kAlloc,   // address | stamp | log2(interval) << 56, size | number of its chain
+  kAlloc,   // address | stamp | log2(interval) << 56, size | bytes that may be used beyond << 32 | number of its chain
   kFree,    // address | stamp
   kMove,    // address | stamp: a free because of a realloc that may yet fail
   kStay,    // address | stamp: that realloc failed, the block of the last kMove lives on

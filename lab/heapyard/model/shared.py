@@ -48,6 +48,8 @@ class Resident(IntEnum):
     OTHER_FILES = 4  # mapped by nobody who was seen: shared memory, locales
     TRACER = 5  # the tracer's own
     UNKNOWN = 6  # anonymous, and of no other kind
+    ROUNDING = 7  # bytes of malloc's blocks beyond those asked for
+    HUGE = 8  # of malloc's memory what lies in huge pages; counted already
 
 
 class ChunkKind(StrEnum):

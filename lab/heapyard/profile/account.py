@@ -51,12 +51,13 @@ class Account:
     @property
     def parts(self) -> list[Part]:
         """They add up to `resident`, the largest first. O(chains)."""
-        allocator = self.rest[Resident.ALLOCATOR]
+        allocator = self.rest[Resident.ALLOCATOR]  # without what blocks are larger than was asked for
         live = min(self.live, allocator)
         parts = [
             Part("mapped", "mapped by the program", int(self.mapped_resident.sum())),
             Part("live", "live blocks", live),
-            Part("allocator", "more inside malloc", allocator - live),
+            Part("rounding", "blocks beyond what was asked for", self.rest[Resident.ROUNDING]),
+            Part("allocator", "more inside malloc: free, cached, its records", allocator - live),
             Part("stacks", "stacks", self.rest[Resident.STACKS]),
             Part("changed", "data of program and libraries", self.rest[Resident.CHANGED]),
             Part("as_in_files", "program and libraries as in their files", self.rest[Resident.AS_IN_FILES]),
@@ -90,8 +91,13 @@ def account_of(chunk: Chunk) -> Account:
 
 
 def fullest(accounts: list[Account]) -> Account | None:
-    """The one with the most resident memory."""
-    return max(accounts, key=lambda account: account.resident, default=None)
+    """The one with the most resident memory; of those with as much, within a fiftieth, the one with most in live blocks.
+
+    A program that ends has freed its blocks, and their memory is still there.
+    """
+    most = max((account.resident for account in accounts), default=0)
+    full = [account for account in accounts if account.resident >= 0.98 * most]
+    return max(full, key=lambda account: account.live, default=None)
 
 
 def nearest(accounts: list[Account], time: float) -> Account | None:
