@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -63,6 +64,7 @@ class _WithCommand(click.Command):
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of all random orders (default: fresh, stored).")
 @click.option("--count-syscalls", is_flag=True, help="Count mmap, munmap, madvise and brk in separate launches.")
 @click.option("--count-instructions", is_flag=True, help="Count instructions.")
+@click.option("--explain-memory", is_flag=True, help="Trace each program once more under each: where its memory lies.")
 @click.option("--stdin", metavar="FILE", help="Standard input of your command; - reads Heapyard's own.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Add to your command's environment.")
 @click.option(
@@ -93,8 +95,10 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> in
     from .conduct import conduct
     from .more import mention_more_allocators
 
+    explain = options.pop("explain_memory")
     how = manner(*(options.pop(name) for name in ("output", "json_", "quiet", "no_html", "wait", "prefer", "memory_limit")))
     study = _study(names, ctx.meta["command"], how.output, **options)
+    how = replace(how, explain=explain)
     experiment = assemble(study, full=options["full"], say=remark)
     code = conduct(experiment, how)
     if not (how.quiet or study.allocators):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from .consoles import remark
 from .progress import progress_for
 
 if TYPE_CHECKING:
+    from ..model.memory_parts import MemoryParts
     from ..store import StoredJournal
 
 
@@ -33,6 +36,7 @@ class Manner:
     html: bool = True
     wait: bool = False
     preference: Preference = BY_TIME
+    explain: bool = False  # where each allocator's memory lies, by a traced launch more
 
 
 def conduct(experiment: Experiment, manner: Manner) -> int:
@@ -57,6 +61,8 @@ def _carry_out(
     title = new.title if new else "a resumed experiment"
     with opened(journal, title, wait=manner.wait, waiting=waiting, change=change) as stored:
         status = _measure(stored.journal, stored.experiment, manner, resumed=new is None)
+        if manner.explain and status == "finished":
+            _explain(stored.journal, stored.experiment, manner)
         stored.release()
         return _conclude(stored.journal, status, manner)
 
@@ -71,6 +77,28 @@ def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, 
         except KeyboardInterrupt:
             remark(f"left at once; to go on: heapyard resume {journal.id}")
             raise
+
+
+def _explain(journal: StoredJournal, experiment: Experiment, manner: Manner) -> None:
+    """Find out where memory lies, and keep what was found by an interruption."""
+    from ..api.memory_parts import memory_parts
+
+    shown = sys.stderr.isatty() and not manner.quiet
+    began = time.monotonic()
+
+    def watch(done: int, launches: int, name: str) -> None:
+        if not shown:
+            return
+        left = (time.monotonic() - began) / done * (launches - done) if done else None
+        eta = f", {format_duration(left)} left" if left is not None else ""
+        text = f"heapyard: where memory lies: {done} of {launches}{eta}; {name}" if name else ""
+        print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
+
+    found: list[MemoryParts] = []
+    with stop_on_signals() as stop:
+        for row in memory_parts(experiment, stop, watch, remark):
+            found.append(row)
+            store.write_memory_parts(journal.folder, found)
 
 
 def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .experiment import Experiment, TrialStatus
+from .memory_parts import MemoryParts
 from .observations import Observations
 
 
@@ -64,3 +65,4 @@ class Record:
     trials: tuple[TrialRecord, ...]
     events: tuple[Event, ...]
     observations: Observations
+    memory: tuple[MemoryParts, ...] = ()  # where it lies, if that was asked

@@ -18,7 +18,7 @@ from . import anova_words, claims
 from .curves import section
 from .figures import forest, ranks, scatter
 from .figures import trials as single_trials
-from . import agreement, another_program, page_data, page_tables, trend_words
+from . import agreement, another_program, memory_words, page_data, page_tables, trend_words
 from .control_words import control_in_words
 from .figures.parts import NARROW, WIDE, Row, Spec, fill
 from .huge_page_words import huge_pages_of
@@ -88,6 +88,8 @@ def render(
         anova_words=anova_words,
         trend_words=trend_words,
         claims_tally=claims.tally(analysis.judgements),
+        memory_words=memory_words,
+        memory_sentences=memory_words.sentences(record.memory, analysis.baseline),
         curves=curves,
         unreadable=unreadable,
         tables=page_tables.program_tables(analysis, order),

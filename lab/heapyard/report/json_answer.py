@@ -59,6 +59,7 @@ def answer(analysis: Analysis, record: Record, preference: Preference = BY_TIME)
             "claims": [asdict(j) for j in analysis.judgements],
             "failures": [asdict(f) for f in analysis.failures],
             "notes": list(analysis.notes),
+            "memory": [asdict(row) for row in record.memory],
         }
     )
 

@@ -16,6 +16,7 @@ from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
 from ..model.units import counted
+from . import memory_words
 from .agreement import ranks_and_means, variance_and_verdict
 from .another_program import left_out_words
 from .anova_words import heading, warnings
@@ -64,6 +65,7 @@ def print_answer(
     _one_table(console, analysis, preference)
     if verbose:
         _everything(console, analysis)
+    _memory(console, analysis, record)
     _failures(console, analysis, verbose=verbose)
     _control(console, analysis)
     if (more := more_time(analysis)) and more not in answer.headline:
@@ -205,6 +207,16 @@ def _anovas(console: Console, analysis: Analysis) -> None:
             _paragraph(console, f"Note: {warning}.")
     if analysis.anovas:
         _paragraph(console, variance_and_verdict(analysis))
+
+
+def _memory(console: Console, analysis: Analysis, record: Record) -> None:
+    if not record.memory:
+        return
+    _heading(console, memory_words.HEADING)
+    console.print(memory_words.memory_table(record.memory))
+    _paragraph(console, memory_words.KEY, "dim")
+    for text in memory_words.sentences(record.memory, analysis.baseline):
+        _paragraph(console, text, indent=2)
 
 
 def _failures(console: Console, analysis: Analysis, *, verbose: bool) -> None:

@@ -4,6 +4,7 @@
 from .folders import find_folder
 from .journal import StoredJournal, create, reopen
 from .locks import MachineLock
+from .memory_parts import read_memory_parts, write_memory_parts
 from .records import Listed, latest, list_records, load_record
 from .results import read_result
 from .series import read_series
@@ -17,7 +18,9 @@ __all__ = [
     "latest",
     "list_records",
     "load_record",
+    "read_memory_parts",
     "read_result",
     "read_series",
     "reopen",
+    "write_memory_parts",
 ]

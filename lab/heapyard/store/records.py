@@ -16,6 +16,7 @@ from ..model.record import Record
 from . import database, rows
 from .folders import LAST, experiment_folders, find_folder
 from .locks import is_locked
+from .memory_parts import read_memory_parts
 from .observe import interpreted_trials, observations_of
 
 
@@ -68,6 +69,7 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
             trials=trials,
             events=rows.read_events(connection),
             observations=observations_of(experiment, trials, processors=_processors(environment)),
+            memory=read_memory_parts(folder),
         )
 
 
