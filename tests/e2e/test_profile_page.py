@@ -111,7 +111,6 @@ def test_page_fits(chromium: Any, page_file: Path, options: dict[str, Any]):
         assert page.locator("noscript table tbody tr").count() == 30 or "dive" in page.content()
 
 
-@pytest.mark.skipif(not shutil.which("heaptrack_print"), reason="set-up installs heaptrack where the distribution has it")
 @pytest.mark.browser
 def test_page_tells_chains_apart_that_begin_alike(chromium: Any, page_file: Path):
     page, faults = opened(chromium, page_file)
@@ -132,6 +131,26 @@ def test_page_tells_chains_apart_that_begin_alike(chromium: Any, page_file: Path
     assert faults == []
 
 
+@pytest.mark.browser
+def test_bands_are_parts_of_all_resident_memory(chromium: Any, tmp_path: Path):
+    mapped = only(traced(tmp_path, program("mapped"), tmp_path / "told"))
+    page, faults = opened(chromium, write_profile_page(tmp_path / "profile.html", mapped))
+    page.select_option("#grouping", "resident")
+    names = page.eval_on_selector_all("#legend li", "all => all.map((one) => one.textContent)")
+    assert names[0].startswith("mapped by ") and "live blocks" in names and names[-1] == "what has come since the last look"
+    looks = page.evaluate("""() => profile.accounts.map((account, look) =>
+      [account.time, timeline.bands.reduce((sum, band) => sum + band.steps[look], 0)])""")
+    for account, (time, top) in zip(mapped.accounts, looks, strict=True):
+        assert time == pytest.approx(account.time) and top == pytest.approx(account.resident, abs=1)
+    page.locator("#tabs button[data-view=mapped]").click()
+    assert page.locator("#chains tbody tr").count() >= 3
+    assert page.locator("#dashed").text_content() == "live blocks"
+    page.select_option("#grouping", "function")
+    assert page.locator("#dashed").text_content() == "resident memory"
+    assert faults == []
+
+
+@pytest.mark.browser
 def test_flame_graph_tells_siblings_of_one_name_apart(chromium: Any, page_file: Path):
     page, faults = opened(chromium, page_file)
     boxes = page.evaluate("""flame.boxes.filter((b) => profile.names[profile.frame[b.node]].startsWith("third")).map(
@@ -156,6 +175,7 @@ def number(function: str) -> str:
     return function.partition("third<")[2].partition(">")[0]
 
 
+@pytest.mark.skipif(not shutil.which("heaptrack_print"), reason="set-up installs heaptrack where the distribution has it")
 def test_heaptrack_reads_it(trace: Trace, naming: Naming, tmp_path: Path):
     file = tmp_path / "heaptrack.gz"
     file.write_bytes(gzip.compress(heaptrack.render(trace, naming, at_instant(trace, "peak"))))

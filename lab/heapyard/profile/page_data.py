@@ -6,12 +6,12 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from .account import fullest
 from .chains import TRACER, WRAPPERS, Naming, deviations_of, half_width, short
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from .account import Account
     from .trace import Snapshot, Trace
 
 
@@ -22,7 +22,7 @@ def page_data(trace: Trace, naming: Naming) -> dict[str, Any]:
     tree = _FunctionTree(trace, naming)
     starts, times, values = _series(trace, tree)
     chains = _chains(trace, tree)
-    peak, end, account = trace.snapshot("peak"), trace.snapshot("end"), fullest(trace.accounts)
+    peak, end = trace.snapshot("peak"), trace.snapshot("end")
     return {
         "program": trace.program, "seconds": trace.duration, "interval": trace.interval, "peak": trace.peak_bytes,
         "rate": trace.end.get("rate", trace.meta["rate"]), "floor": trace.meta["page_record"],
@@ -34,12 +34,17 @@ def page_data(trace: Trace, naming: Naming) -> dict[str, Any]:
                    for column, name in enumerate(("time", "live", "low", "high", "blocks", "rss"))},
         "chains": {name: packed(column, "<f8") for name, column in chains.items()},
         "exact": [_exact(trace, tree, s) for s in (peak, end) if s is not None],
-        "mapped": _exact(trace, tree, account.of_mappings()) if account else None,
+        "accounts": [_exact(trace, tree, account.of_mappings()) | {"parts": _beside_mapped(account)}
+                     for account in trace.accounts],
         "marks": [{"name": s.name, "time": s.time} for s in trace.snapshots if s.kind in ("mark", "step")],
         "threads": [{"id": t.id, "name": t.name, "allocations": t.allocations, "allocated": t.allocated, "live": t.bytes,
                      "peak": t.peak} for t in sorted(trace.threads, key=lambda t: -t.peak)[:200]],
         "sizes": np.asarray(trace.sizes).tolist(),
     }
+
+
+def _beside_mapped(account: Account) -> dict[str, int]:
+    return {part.name: part.bytes for part in account.parts if part.key != "mapped"}
 
 
 def packed(values: Any, kind: str) -> str:

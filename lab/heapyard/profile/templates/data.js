@@ -22,7 +22,7 @@ const profile = {
   totals: Object.fromEntries(Object.entries(raw.totals).map(([k, v]) => [k, unpacked(v, Float64Array)])),
   chains: Object.fromEntries(Object.entries(raw.chains).map(([k, v]) => [k, unpacked(v, Float64Array)])),
   exact: raw.exact.map(decoded),
-  mapped: raw.mapped && decoded(raw.mapped),
+  accounts: raw.accounts.map(decoded),
   wrappers: new Set(raw.wrappers),
   scripts: new Set(raw.scripts),
 };
@@ -70,6 +70,9 @@ function composition(time) {
   }
   return sums;
 }
+
+// The account of the resident memory that was made nearest to a time; undefined if there is none. O(accounts).
+const accountAt = (time) => profile.accounts.reduce((a, b) => (a && Math.abs(a.time - time) <= Math.abs(b.time - time) ? a : b), undefined);
 
 // What each node holds itself, beyond its children.
 function owned(sums) {

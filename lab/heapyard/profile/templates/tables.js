@@ -6,7 +6,7 @@ const VIEWS = {
   owned: { title: "own at the instant", size: "bytes", when: () => true },
   grown: { title: "grown in the interval", size: "growth", when: () => state.other !== null },
   leaks: { title: "not freed at the end", size: "bytes", when: () => profile.exact.some((e) => e.kind === "end") },
-  mapped: { title: "mapped by the program", size: "resident", when: () => profile.mapped !== null && profile.mapped.bytes.some((v) => v > 0) },
+  mapped: { title: "mapped by the program", size: "resident", when: () => profile.accounts.some((a) => a.bytes.some((v) => v > 0)) },
   allocated: { title: "allocated over the run", size: "bytes", when: () => profile.chains.node.length > 0 },
   temporary: { title: "temporary", size: "allocations freed by the next call", when: () => profile.chains.temporary.some((v) => v > 0) },
 };
@@ -17,9 +17,10 @@ const tables = {
   rows() {
     const chains = profile.chains;
     const of = (values) => Array.from(chains.node, (node, i) => ({ node, size: values[i], more: `${whole.format(chains.allocations[i])} allocations` }));
-    if (this.view === "mapped") return Array.from(profile.mapped.node, (node, i) => ({
-      node, size: profile.mapped.bytes[i], more: `${whole.format(profile.mapped.blocks[i])} ${profile.mapped.blocks[i] === 1 ? "mapping" : "mappings"}`,
-    }));
+    if (this.view === "mapped") {
+      const { node, bytes, blocks } = accountAt(state.instant);
+      return Array.from(node, (n, i) => ({ node: n, size: bytes[i], more: `${whole.format(blocks[i])} ${blocks[i] === 1 ? "mapping" : "mappings"}` }));
+    }
     if (this.view === "allocated") return of(chains.allocated);
     if (this.view === "temporary") return Array.from(chains.node, (node, i) => ({
       node, size: chains.temporary[i], number: whole.format(chains.temporary[i]), more: `${Math.round(100 * chains.temporary[i] / Math.max(1, chains.allocations[i]))} % of its allocations`,

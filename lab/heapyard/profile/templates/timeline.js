@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Live bytes over time, stacked by who allocated them.
-const BANDS = 12, LEFT = 62, BOTTOM = 22, TOP = 8;
+const BANDS = 12, FUNCTIONS = 3, LEFT = 62, BOTTOM = 22, TOP = 8;
 
 // Nodes of a band: the ends of its chains. The largest bands over the run, judged at the peak, the end and 24 other instants.
 function bandsBy(grouping) {
@@ -26,6 +26,37 @@ function bandsBy(grouping) {
   return keys.map((key, index) => {
     const end = inner[index], name = parted[index] === null ? `${nameOf(end)} ${placeOf(end)}` : `… < ${parted[index]}`;
     return { nodes: nodes.get(key), color: `--band-${index}`, name, end };
+  });
+}
+
+// Bands of all resident memory: what FUNCTIONS have mapped, the largest first, then the other parts. Steps from look to look.
+function residentBands() {
+  const { accounts } = profile, steps = new Map(), mapped = new Map();
+  const put = (map, key, look, size) => {
+    if (!map.has(key)) map.set(key, new Float64Array(accounts.length));
+    map.get(key)[look] += size;
+  };
+  accounts.forEach((account, look) => {
+    const { node, bytes, parts } = account;
+    for (let i = 0; i < node.length; i++) put(mapped, profile.frame[telling(node[i])], look, bytes[i]);
+    for (const [name, size] of Object.entries(parts)) put(steps, name, look, size);
+  });
+  const most = (values) => values.reduce((a, b) => Math.max(a, b), 0), sizes = ([, values]) => most(values);
+  const functions = [...mapped].sort((a, b) => sizes(b) - sizes(a)), few = functions.slice(0, FUNCTIONS);
+  const others = new Float64Array(accounts.length);
+  for (const [, values] of functions.slice(FUNCTIONS)) values.forEach((size, look) => { others[look] += size; });
+  const bands = [
+    ...few.map(([frame, values]) => [`mapped by ${profile.names[frame]} ${profile.places[frame]}`, values]),
+    ["mapped by others", others], ...[...steps].sort((a, b) => sizes(b) - sizes(a)),
+  ].filter(([, values]) => most(values) > 0).slice(0, BANDS);
+  return bands.map(([name, values], index) => ({ steps: values, color: `--band-${index}`, name, end: 0 }));
+}
+
+function stepSeries(values, times) {
+  let look = 0;
+  return times.map((time) => {
+    while (look < values.length && profile.accounts[look].time <= time) look++;
+    return look ? values[look - 1] : 0;
   });
 }
 
@@ -56,6 +87,8 @@ const timeline = {
   canvas: document.getElementById("timeline"), tip: document.getElementById("tip"),
   from: 0, to: profile.seconds || 1, bands: [], grouping: "function",
   resident: true,  // is shown, and the axis reaches as far
+
+  ofResident() { return this.grouping === "resident"; },
 
   // Totals by column: last value, least, most, resident.
   totalsOver(times) {
@@ -89,8 +122,9 @@ const timeline = {
       const c = this.column(e.time);
       if (c >= 0 && c < columns && e.kind === "peak") this.totals.high[c] = Math.max(this.totals.high[c], e.total);
     }
-    this.series = this.bands.map((band) => bandSeries(band, this.times));
-    this.top = Math.max(1, ...this.totals.high, ...(this.resident ? this.totals.rss : [])) * 1.05;
+    this.series = this.bands.map((band) => (band.steps ? stepSeries(band.steps, this.times) : bandSeries(band, this.times)));
+    this.whole = this.ofResident() ? this.totals.rss : this.totals.live;
+    this.top = Math.max(1, ...this.totals.high, ...(this.resident || this.ofResident() ? this.totals.rss : [])) * 1.05;
   },
   column(time) { return Math.min(this.times.length - 1, Math.ceil((time - this.from) / (this.to - this.from) * this.times.length) - 1); },
   timeAt(x) { return Math.min(this.to, Math.max(this.from, this.from + (x - LEFT) / (this.width - LEFT) * (this.to - this.from))); },
@@ -123,16 +157,16 @@ const timeline = {
     };
     this.series.forEach((series, index) => {
       // Bands never reach above the whole: records of the parts may be older than those of the whole.
-      const upper = under.map((u, c) => Math.min(u + series[c], Math.max(u, this.totals.live[c])));
+      const upper = under.map((u, c) => Math.min(u + series[c], Math.max(u, this.whole[c])));
       fill(upper, this.bands[index].color);
       under.set(upper);
     });
-    const all = this.totals.live.map((v, c) => Math.max(v, under[c]));
+    const all = this.whole.map((v, c) => Math.max(v, under[c]));
     fill(all, "--rest");
     pen.strokeStyle = css("--ink");
     pen.lineWidth = 1;
     pen.beginPath();
-    for (let c = 0; c < times.length; c++) {
+    for (let c = 0; !this.ofResident() && c < times.length; c++) {
       pen.moveTo(LEFT + c + 0.5, this.y(this.totals.low[c]));
       pen.lineTo(LEFT + c + 0.5, this.y(this.totals.high[c]) - 0.5);
     }
@@ -140,7 +174,8 @@ const timeline = {
     pen.strokeStyle = css("--soft");
     pen.setLineDash([4, 3]);
     pen.beginPath();
-    for (let c = 0; this.resident && c < times.length; c++) pen.lineTo(LEFT + c + 0.5, this.y(this.totals.rss[c]));
+    const dashed = this.ofResident() ? this.totals.live : this.totals.rss;
+    for (let c = 0; this.resident && c < times.length; c++) pen.lineTo(LEFT + c + 0.5, this.y(dashed[c]));
     pen.stroke();
     pen.setLineDash([]);
     pen.fillStyle = css("--soft");
@@ -180,12 +215,16 @@ const timeline = {
     };
     list.replaceChildren(
       ...this.bands.map((b) => item(b.color, b.name, chainOf(b.end).slice(0, 12).map(nameOf).join("\n< "))),
-      item("--rest", "all other, and what is below the recording's floor", `Call chains that never held more than ${bytesText(profile.floor)} are not recorded one by one.`),
+      this.ofResident() ? item("--rest", "what has come since the last look", "The collector looks closely when the memory has grown by a twentieth.")
+        : item("--rest", "all other, and what is below the recording's floor", `Call chains that never held more than ${bytesText(profile.floor)} are not recorded one by one.`),
     );
+    document.getElementById("bands").textContent = this.ofResident()
+      ? "Resident bytes of each part over time. The dashed line is live blocks." : "Bytes a band owned over time. The dashed line is resident memory.";
+    document.getElementById("dashed").textContent = this.ofResident() ? "live blocks" : "resident memory";
   },
   regroup(grouping) {
     this.grouping = grouping;
-    this.bands = bandsBy(grouping);
+    this.bands = this.ofResident() ? residentBands() : bandsBy(grouping);
     this.legend();
     this.draw();
   },
