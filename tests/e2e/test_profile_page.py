@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from profiled import only, program, traced
 
+from heapyard.profile.account import nearest
 from heapyard.profile.chains import Naming
 from heapyard.profile.exports import collapsed
 from heapyard.profile.exports import csv as table
@@ -231,7 +232,7 @@ def test_pprof_is_whole(trace: Trace, naming: Naming, tmp_path: Path):
         if number == 2:
             sample = dict(fields(value))
             chain, numbers = ([*decoded(sample[1])], [*decoded(sample[2])])
-            assert set(chain) <= locations and len(numbers) == 4
+            assert set(chain) <= locations and len(numbers) == (6 if trace.accounts else 4)
             in_use += numbers[3]
         if number == 4:
             assert all(dict(fields(line))[1] in functions for n, line in fields(value) if n == 4)
@@ -241,6 +242,21 @@ def test_pprof_is_whole(trace: Trace, naming: Naming, tmp_path: Path):
         file.write_bytes(data)
         told = subprocess.run(["go", "tool", "pprof", "-top", file], capture_output=True, text=True)
         assert told.returncode == 0 and "inuse_space" in told.stdout and "dive" in told.stdout
+
+
+def test_exports_have_what_was_mapped(tmp_path: Path):
+    mapped = only(traced(tmp_path, program("mapped"), tmp_path / "told"))
+    naming, instant = Naming(mapped, frames_of(mapped)), at_instant(mapped, "mark:full")
+    account = nearest(mapped.accounts, instant.time)
+    assert account is not None
+    samples = [dict(fields(value))[2] for n, value in fields(gzip.decompress(pprof.render(mapped, naming, instant))) if n == 2]
+    numbers = [[*decoded(bytes(sample))] for sample in samples]
+    assert sum(row[5] for row in numbers) == account.mapped_resident.sum() > 0
+    assert sum(row[4] for row in numbers) == account.pieces.sum()
+    assert sum(row[3] for row in numbers) == instant.total
+    shown = json.loads(speedscope.render(mapped, naming, instant))
+    [told] = [profile for profile in shown["profiles"] if profile["name"].startswith("mapped by the program")]
+    assert told["endValue"] == account.mapped_resident.sum()
 
 
 def decoded(data: bytes) -> Iterator[int]:

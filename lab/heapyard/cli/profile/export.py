@@ -34,9 +34,9 @@ def command(format_: str, profile: str, when: str, process: int | None, file: Pa
     """Write a profile for another tool.
 
     \b
-    pprof       go tool pprof, Pyroscope, Parca: allocated over the run, in use at the instant
+    pprof       go tool pprof, Pyroscope, Parca: allocated over the run, in use and mapped at the instant
     perfetto    ui.perfetto.dev, chrome://tracing: counters over time of the largest call chains
-    speedscope  speedscope.app: flame graphs of the instant, the peak, the end, and all allocated
+    speedscope  speedscope.app: flame graphs of the instant, the peak, the end, all allocated, and mapped
     heaptrack   heaptrack_gui, heaptrack_print: bytes over time; its counts are not those of the program
     massif      ms_print, massif-visualizer: bytes over time
     collapsed   flamegraph.pl, inferno: the instant

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pprof's profile.proto, gzipped: objects and bytes allocated over the run, and in use at an instant.
+"""pprof's profile.proto, gzipped: objects and bytes allocated over the run, and in use at an instant; what was mapped then.
 
 Written field by field in protobuf's wire format; field numbers are those of google/pprof's proto/profile.proto.
 """
@@ -9,7 +9,10 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING
 
+from ..account import nearest
+
 if TYPE_CHECKING:
+    from ..account import Account
     from ..chains import Naming
     from ..trace import Snapshot, Trace
 
@@ -44,18 +47,33 @@ class _Strings:
         return self.places.setdefault(text, len(self.places))
 
 
-def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
-    """Values are estimates already scaled up. O(chains x depth)."""
-    text = _Strings()
-    out = bytearray()
-    for kind, unit in (("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")):
-        out += _bytes(1, _number(1, text(kind)) + _number(2, text(unit)))
+_LIVE = (("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes"))
+_MAPPED = (("mappings", "count"), ("mapped_resident", "bytes"))
+
+
+def _values(trace: Trace, snapshot: Snapshot, account: Account | None) -> dict[int, list[int]]:
+    """By the node where a chain ends: a number for each sample type."""
+    none = [0] * (len(_LIVE) + (len(_MAPPED) if account else 0))
     values: dict[int, list[int]] = {}
     for node, _, count, allocated, _, _ in trace.chains.tolist():
-        values[node] = [count, allocated, 0, 0]
+        values[node] = [count, allocated, *none[2:]]
     for node, size, blocks in zip(snapshot.nodes.tolist(), snapshot.bytes.tolist(), snapshot.blocks.tolist(), strict=True):
-        entry = values.setdefault(node, [blocks, size, 0, 0])
-        entry[2:] = [blocks, size]
+        values.setdefault(node, [blocks, size, *none[2:]])[2:4] = [blocks, size]
+    if account is not None:
+        mapped = zip(account.nodes.tolist(), account.mapped_resident.tolist(), account.pieces.tolist(), strict=True)
+        for node, size, pieces in mapped:
+            values.setdefault(node, none.copy())[4:] = [pieces, size]
+    return values
+
+
+def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
+    """Values are estimates already scaled up; mappings are those of the nearest look. O(chains x depth)."""
+    text = _Strings()
+    out = bytearray()
+    account = nearest(trace.accounts, snapshot.time)
+    for kind, unit in (*_LIVE, *(_MAPPED if account else ())):
+        out += _bytes(1, _number(1, text(kind)) + _number(2, text(unit)))
+    values = _values(trace, snapshot, account)
     parents, modules, offsets = trace.parent.tolist(), trace.module.tolist(), trace.offset.tolist()
     locations: dict[tuple[int, int], int] = {}
     first_nodes: list[int] = []

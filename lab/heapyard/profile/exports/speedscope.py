@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""speedscope's JSON: memory at the peak, at the end and at the chosen instant, and all that was ever allocated."""
+"""speedscope's JSON: memory at the peak, at the end and at the chosen instant, and all that was ever allocated; what
+the program had mapped itself."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+from ..account import nearest
 
 if TYPE_CHECKING:
     from ..chains import Naming
@@ -34,6 +37,8 @@ def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
         other = trace.snapshot(kind)
         if other is not None and other is not snapshot:
             profiles.append(of(other, title))
+    if (account := nearest(trace.accounts, snapshot.time)) is not None and account.mapped_resident.any():
+        profiles.append(of(account.of_mappings(), f"mapped by the program, resident after {account.time:.6g} s"))
     if len(trace.chains):
         allocated = zip(trace.chains[:, 0].tolist(), trace.chains[:, 3].tolist(), strict=True)
         profiles.append(profile("allocated over the run", allocated))
