@@ -46,6 +46,7 @@ enum class Resident : std::uint32_t {
   kUnknown = 6,     // anonymous, and of no other kind
   kRounding = 7,    // bytes of malloc's blocks beyond those asked for
   kHuge = 8,        // of malloc's memory what lies in huge pages; counted already
+  kLazy = 9,        // given back by MADV_FREE, and still there; counted already
 };
 
 // What a chunk of a trace holds; a letter in the file.

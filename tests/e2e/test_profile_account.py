@@ -17,7 +17,7 @@ from profiled import only, program, traced
 from heapyard.catalog.allocators import installed_allocators
 from heapyard.catalog.own_heaps import sampled_variant, samples_itself
 from heapyard.model.shared import Resident
-from heapyard.profile.account import Account, fullest
+from heapyard.profile.account import Account, beside, fullest, nearest
 from heapyard.profile.chains import Naming
 from heapyard.profile.library import main_trace
 from heapyard.profile.symbols import frames_of
@@ -69,6 +69,18 @@ def test_mappings_are_the_truth_to_the_page(tmp_path: Path, mode: str, allocator
         # What the dynamic linker maps for itself.
         assert parts["unknown"] < 700 * KIB
         assert account.rest[Resident.TRACER] < (16 if mode == "exact" else 2) * MIB
+
+
+def test_what_was_given_back_lazily_is_told(tmp_path: Path) -> None:
+    script = ("import ctypes, mmap, time\nkept = mmap.mmap(-1, 20 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+              "kept.write(bytes(20 << 20)); kept.madvise(8, 0, 12 << 20)\n"  # MADV_FREE
+              "ctypes.CDLL(None).heapyard_trace_mark(b'free'); time.sleep(0.2)")
+    trace = only(traced(tmp_path, "/usr/bin/python3", "-Ic", script))
+    mark = next(s for s in trace.snapshots if s.kind == "mark")
+    account = nearest(trace.accounts, mark.time)
+    assert account is not None and (12 << 20) - 64 * KIB <= account.rest[Resident.LAZY] <= 12 << 20  # the kernel is behind
+    assert parts_of(account)["mapped"] >= 20 << 20
+    assert "12 MiB are given back, and the kernel may take them" in beside(account)
 
 
 ROUNDED = """

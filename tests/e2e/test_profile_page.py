@@ -141,8 +141,8 @@ def test_bands_are_parts_of_all_resident_memory(chromium: Any, tmp_path: Path):
     assert names[0].startswith("mapped by ") and "live blocks" in names and names[-1] == "what has come since the last look"
     looks = page.evaluate("""() => profile.accounts.map((account, look) =>
       [account.time, timeline.bands.reduce((sum, band) => sum + band.steps[look], 0)])""")
-    for account, (time, top) in zip(mapped.accounts, looks, strict=True):
-        assert time == pytest.approx(account.time) and top == pytest.approx(account.resident, abs=1)
+    for account, (when, top) in zip(mapped.accounts, looks, strict=True):
+        assert when == pytest.approx(account.time) and top == pytest.approx(account.resident, abs=1)
     page.locator("#tabs button[data-view=mapped]").click()
     assert page.locator("#chains tbody tr").count() >= 3
     assert page.locator("#dashed").text_content() == "live blocks"

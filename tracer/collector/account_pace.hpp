@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the resident memory of a program is looked at closely.
 //
-// Idea: while it grows, at each twentieth of growth, so that one look is near its peak; where it has shrunk by an eighth
-// since the last look; and now and then. A look takes
-// the kernel time in proportion to the program's areas. So all looks together take at most a hundredth of the run, and
-// some 50 ms at its beginning. Times in microseconds. Cost: O(1).
+// Idea: while it grows, at each twentieth of growth, so that one look is near its peak; where it has shrunk by an
+// eighth since the last look; and now and then. A look takes the kernel time in proportion to the program's areas. So
+// all looks together take at most a hundredth of the run, and some 50 ms at its beginning. Times in microseconds. Cost:
+// O(1).
 #pragma once
 
 #include <algorithm>

@@ -23,7 +23,7 @@ using shared::Resident;
 // An area as smaps tells of it. Bytes.
 struct Area {
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t resident = 0, anonymous = 0, shared = 0, swapped = 0, huge = 0;
+  std::uint64_t resident = 0, anonymous = 0, shared = 0, swapped = 0, huge = 0, lazy = 0;
   bool readable = false, executable = false;
   std::string path;
   bool is_file() const { return !path.empty() && path[0] == '/'; }
@@ -65,6 +65,7 @@ void parse_field(std::string_view line, Area& area) {
                                : name == "Anonymous"                              ? &area.anonymous
                                : name == "Shared_Clean" || name == "Shared_Dirty" ? &area.shared
                                : name == "AnonHugePages"                          ? &area.huge
+                               : name == "LazyFree"                               ? &area.lazy
                                : name == "Swap"                                   ? &area.swapped
                                                                                   : nullptr;
   if (field == nullptr) return;
@@ -170,6 +171,7 @@ class Reader {
     account_.resident += area.resident;
     account_.shared += area.shared;
     account_.swapped += area.swapped;
+    account_.part(Resident::kLazy) += area.lazy;
     if (is_tracers(area)) {
       account_.part(Resident::kTracer) += area.resident;
       return;

@@ -28,11 +28,11 @@ struct MappedByChain {
 };
 
 struct ResidentAccount {
-  std::uint64_t resident = 0;            // bytes of all
-  std::uint64_t shared = 0;              // of those, that other processes have too
-  std::uint64_t swapped = 0;             // beside them
-  std::array<std::uint64_t, 9> parts{};  // by shared::Resident
-  std::vector<MappedByChain> chains;     // by their index in the accounts
+  std::uint64_t resident = 0;             // bytes of all
+  std::uint64_t shared = 0;               // of those, that other processes have too
+  std::uint64_t swapped = 0;              // beside them
+  std::array<std::uint64_t, 10> parts{};  // by shared::Resident
+  std::vector<MappedByChain> chains;      // by their index in the accounts
   std::uint64_t& part(shared::Resident which) { return parts[static_cast<std::size_t>(which)]; }
 };
 

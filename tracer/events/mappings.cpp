@@ -2,9 +2,11 @@
 #include "tracer/events/mappings.hpp"
 
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdarg>
 #include <cstdint>
@@ -48,6 +50,10 @@ void* first_mremap(void* old, size_t old_bytes, size_t bytes, int flags, ...) {
 constinit Pointer<decltype(first_mmap)> next_mmap{first_mmap};
 constinit Pointer<decltype(first_munmap)> next_munmap{first_munmap};
 constinit Pointer<decltype(first_mremap)> next_mremap{first_mremap};
+constinit Pointer<void*(std::intptr_t)> next_sbrk{nullptr};
+constinit Pointer<int(void*)> next_brk{nullptr};
+constinit Pointer<void*(int, const void*, int)> next_shmat{nullptr};
+constinit Pointer<int(const void*)> next_shmdt{nullptr};
 constinit std::atomic<std::uintptr_t> allocator_begin{0}, allocator_end{0};
 constinit OwnMemory own_memory;
 
@@ -72,6 +78,10 @@ void find_next_mappings() {
   find(next_mmap, "mmap");
   find(next_munmap, "munmap");
   find(next_mremap, "mremap");
+  find(next_sbrk, "sbrk");
+  find(next_brk, "brk");
+  find(next_shmat, "shmat");
+  find(next_shmdt, "shmdt");
   dl_find_object object;
   // Where malloc is part of the program itself, its mappings cannot be told from the program's.
   if (_dl_find_object(next_symbol("malloc"), &object) != 0 || object.dlfo_link_map->l_name[0] == '\0') return;
@@ -140,6 +150,54 @@ void record_unmapping(void* memory, size_t bytes) {
   if (who == Caller::kTracer) own_memory.remove(begin, begin + os::round_up(bytes, kPage));
 }
 
+// Before a session begins nobody has looked for it.
+template <class Function>
+Function* found(Pointer<Function>& pointer, const char* name) {
+  if (of(pointer) == nullptr) find(pointer, name);
+  return of(pointer);
+}
+
+// The end of the heap has gone from one address to another.
+void note_break(const void* caller, std::uintptr_t from, std::uintptr_t to, void* frame) {
+  if (who_is(caller) != Caller::kProgram) return;
+  const std::uintptr_t low = os::round_up(std::min(from, to), kPage), high = std::max(from, to) & ~(kPage - 1);
+  if (low >= high) return;
+  if (to > from)
+    record_mapping(reinterpret_cast<void*>(low), high - low, frame);
+  else
+    record_unmapping(reinterpret_cast<void*>(low), high - low);
+}
+
+// Bytes of the segment of shared memory that is mapped at an address: who maps it no more does not say.
+class Segments {
+ public:
+  void add(const void* at, std::size_t bytes) {
+    for (Segment& segment : segments_) {
+      const void* nobody = nullptr;
+      if (!segment.at.compare_exchange_strong(nobody, at)) continue;
+      segment.bytes.store(bytes);
+      return;
+    }
+  }
+  // 0 if it is not known.
+  std::size_t take(const void* at) {
+    for (Segment& segment : segments_) {
+      const void* here = at;
+      const std::size_t bytes = segment.bytes.load();
+      if (segment.at.compare_exchange_strong(here, nullptr)) return bytes;
+    }
+    return 0;
+  }
+
+ private:
+  struct Segment {
+    std::atomic<const void*> at;
+    std::atomic<std::size_t> bytes;
+  };
+  Segment segments_[64] = {};
+};
+constinit Segments segments;
+
 }  // namespace
 }  // namespace heapyard::tracer
 
@@ -178,4 +236,35 @@ EXPORTED void* mremap(void* old, std::size_t old_bytes, std::size_t bytes, int f
   else
     note_mapping(CALLER, old, old_bytes, FRAME);
   return memory;
+}
+
+EXPORTED void* sbrk(std::intptr_t increment) noexcept {
+  void* const before = found(next_sbrk, "sbrk")(increment);
+  const auto from = reinterpret_cast<std::uintptr_t>(before);
+  if (before != reinterpret_cast<void*>(-1) && increment != 0)
+    note_break(CALLER, from, from + static_cast<std::uintptr_t>(increment), FRAME);
+  return before;
+}
+
+EXPORTED int brk(void* end) noexcept {
+  const auto from = reinterpret_cast<std::uintptr_t>(found(next_sbrk, "sbrk")(0));
+  const int result = found(next_brk, "brk")(end);
+  if (result == 0) note_break(CALLER, from, reinterpret_cast<std::uintptr_t>(end), FRAME);
+  return result;
+}
+
+EXPORTED void* shmat(int segment, const void* at, int flags) noexcept {
+  void* const memory = found(next_shmat, "shmat")(segment, at, flags);
+  shmid_ds facts;
+  if (memory != reinterpret_cast<void*>(-1) && shmctl(segment, IPC_STAT, &facts) == 0) {
+    segments.add(memory, facts.shm_segsz);
+    note_mapping(CALLER, memory, facts.shm_segsz, FRAME);
+  }
+  return memory;
+}
+
+EXPORTED int shmdt(const void* memory) noexcept {
+  if (const std::size_t bytes = segments.take(memory); bytes != 0)
+    note_unmapping(CALLER, const_cast<void*>(memory), bytes);
+  return found(next_shmdt, "shmdt")(memory);
 }

@@ -50,6 +50,7 @@ class Resident(IntEnum):
     UNKNOWN = 6  # anonymous, and of no other kind
     ROUNDING = 7  # bytes of malloc's blocks beyond those asked for
     HUGE = 8  # of malloc's memory what lies in huge pages; counted already
+    LAZY = 9  # given back by MADV_FREE, and still there; counted already
 
 
 class ChunkKind(StrEnum):

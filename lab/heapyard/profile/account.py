@@ -108,7 +108,8 @@ def nearest(accounts: list[Account], time: float) -> Account | None:
 
 def beside(account: Account) -> str:
     """What else is to be said of the whole; "" if nothing is."""
-    said = ((account.shared, "are shared with other processes"), (account.swapped, "lie in swap beside it"))
+    said = ((account.shared, "are shared with other processes"), (account.swapped, "lie in swap beside it"),
+            (account.rest[Resident.LAZY], "are given back, and the kernel may take them (MADV_FREE)"))
     return ", ".join(f"{format_bytes(amount)} {what}" for amount, what in said if amount)
 
 

@@ -4,7 +4,9 @@
 //   mapped FILE   writes lines "phase function bytes" there, and "phase stacks bytes", "phase malloc bytes"
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -74,6 +76,23 @@ OWNER maps_file(const char* path) {
   return static_cast<char*>(memory);
 }
 
+OWNER moves_the_break() {
+  const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
+  sbrk(static_cast<std::intptr_t>((kPage - end % kPage) % kPage));
+  char* memory = static_cast<char*>(sbrk(3 * kMiB));
+  if (brk(memory + 2 * kMiB) != 0) std::abort();
+  touch(memory, kMiB);
+  return memory;
+}
+OWNER attaches_segment() {
+  const int segment = shmget(IPC_PRIVATE, 2 * kMiB, IPC_CREAT | 0600);
+  void* memory = shmat(segment, nullptr, 0);
+  if (segment < 0 || memory == reinterpret_cast<void*>(-1)) std::abort();
+  shmctl(segment, IPC_RMID, nullptr);
+  touch(static_cast<char*>(memory), kMiB);
+  return static_cast<char*>(memory);
+}
+
 namespace {
 
 constexpr std::size_t kOnStack = 2 * kMiB;
@@ -117,27 +136,32 @@ int main(int, char** arguments) {
   }
   moves();
   maps_file((std::string(arguments[1]) + ".data").c_str());
+  moves_the_break();
+  char* attached = attaches_segment();
   pthread_barrier_init(&deep, nullptr, 2);
   pthread_barrier_init(&done, nullptr, 2);
   pthread_t thread;
   if (pthread_create(&thread, nullptr, on_stack, nullptr) != 0) return 1;
   pthread_barrier_wait(&deep);
 
-  const auto tell_all = [&](const char* phase, std::size_t of_commits, std::size_t of_few) {
+  const auto tell_all = [&](const char* phase, std::size_t of_commits, std::size_t of_few, std::size_t of_segment) {
     tell(truth, phase, "reserves", 0);
     tell(truth, phase, "commits", of_commits);
     tell(truth, phase, "maps_few", of_few);
     tell(truth, phase, "maps_many", kPairs * 11 * kPage);
     tell(truth, phase, "moves", 3 * kMiB);
     tell(truth, phase, "maps_file", 4 * kMiB);
+    tell(truth, phase, "moves_the_break", kMiB);
+    tell(truth, phase, "attaches_segment", of_segment);
     tell(truth, phase, "stacks", kOnStack);
     tell(truth, phase, "malloc", kBlocks * 1'000);
   };
-  tell_all("full", 5 * kMiB, kPairs * 3 * kPage);
+  tell_all("full", 5 * kMiB, kPairs * 3 * kPage, kMiB);
   reach("full");
   for (std::size_t pair = 0; pair < kPairs; pair += 2) munmap(few[pair], 16 * kPage);
   madvise(committed, 2 * kMiB, MADV_DONTNEED);
-  tell_all("less", 3 * kMiB, kPairs / 2 * 3 * kPage);
+  shmdt(attached);
+  tell_all("less", 3 * kMiB, kPairs / 2 * 3 * kPage, 0);
   reach("less");
   pthread_barrier_wait(&done);
   pthread_join(thread, nullptr);

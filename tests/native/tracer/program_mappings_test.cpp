@@ -89,7 +89,7 @@ TEST(AccountPace, LooksAtEachTwentiethOfGrowthAndNowAndThen) {
   pace.end_look(60'000, 100 * kMiB, 10);
   EXPECT_FALSE(pace.due(1'000'000, 104 * kMiB));
   EXPECT_TRUE(pace.due(1'000'000, 106 * kMiB));
-  EXPECT_FALSE(pace.due(70'000, 106 * kMiB));  // too soon
+  EXPECT_FALSE(pace.due(70'000, 106 * kMiB));     // too soon
   EXPECT_TRUE(pace.due(11'000'000, 100 * kMiB));  // now and then
   EXPECT_FALSE(pace.due(1'000'000, 90 * kMiB));
   EXPECT_TRUE(pace.due(1'000'000, 80 * kMiB));  // shrunk by an eighth
