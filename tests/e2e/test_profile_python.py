@@ -245,3 +245,42 @@ def test_functions_are_shown(tmp_path: Path, version: str) -> None:
     shown = subprocess.run([*command[:4], "profile", "show", str(tmp_path / "kept.hytrace")], capture_output=True, text=True)
     assert re.search(r"< build < main < <module>", shown.stdout), shown.stdout
     assert "PyEval" not in shown.stdout.partition("At the peak")[2].partition("other call chain")[0]
+
+
+DEEP = """
+def down(left):
+    return [bytes(5000) for _ in range(300)] if left == 0 else [down(left - 1)]  # deep
+import ctypes, sys, time
+sys.setrecursionlimit(5000)
+kept = down(900)
+ctypes.CDLL(None).heapyard_trace_mark(b"kept")
+"""
+
+
+@each_python
+def test_a_deep_recursion_ends_where_chains_are_cut(tmp_path: Path, version: str) -> None:
+    (tmp_path / "script.py").write_text(DEEP)
+    trace = only(traced(tmp_path, PYTHONS[version], "-S", tmp_path / "script.py", interval=1 << 12))
+    owned = Owned(trace, kept_in(trace))
+    [line] = [line for line in owned.bytes if line == line_of(DEEP, "deep")]
+    assert owned.bytes[line] > 0.7 * 300 * 5000
+    assert trace.end["chains_cut"] > 0
+    for chain in owned.chains[line]:
+        assert len(chain) > 60 and set(chain[1:]) <= {"down", "<listcomp>"}
+
+
+PERF = """
+def build(): return [bytes(5000) for _ in range(3000)]  # built
+import ctypes, time
+kept = build()
+ctypes.CDLL(None).heapyard_trace_mark(b"kept")
+"""
+
+
+@pytest.mark.skipif("3.12" not in PYTHONS, reason="there is no Python 3.12 here")
+def test_functions_that_python_tells_perf_are_not_twice_in_a_chain(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(PERF)
+    trace = only(traced(tmp_path, PYTHONS["3.12"], "-S", "-X", "perf", tmp_path / "script.py", interval=1 << 12))
+    owned = Owned(trace, kept_in(trace))
+    assert owned.bytes[line_of(PERF, "built")] > 0.7 * 3000 * 5000
+    assert set(map(tuple, owned.chains[line_of(PERF, "built")])) == {("build", "<module>")}

@@ -20,7 +20,7 @@ from heapyard.profile.symbols import Frame
 def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A process 4711 that began at second 1,000 and ran for ten."""
     monkeypatch.setattr(perf_map, "FOLDER", tmp_path)
-    return SimpleNamespace(meta={"pid": 4711, "started": 1000.0, "attached": False}, duration=10.0, path=tmp_path / "perf-4711.map")
+    return SimpleNamespace(meta={"pid": 4711, "started": 1000.0, "attached": False}, scripts={}, duration=10.0, path=tmp_path / "perf-4711.map")
 
 
 def write(traced: Any, text: str, at: float = 1010) -> None:
@@ -44,6 +44,12 @@ def test_who_is_attached_to_may_have_written_it_before(traced: Any) -> None:
     write(traced, "1000 b py::build:/srv/a.py\n", 500)
     traced.meta["attached"] = True
     assert of_no_file(traced, [0x1000]) == {0x1000: [("build", "/srv/a.py", 0)]}
+
+
+def test_trampolines_of_functions_that_were_read_are_not_functions_once_more(traced: Any) -> None:
+    write(traced, "1000 b py::build:/srv/a.py\n2000 b LazyCompile:~f /srv/b.js:7:3\n")
+    traced.scripts[1] = ("build", "/srv/a.py", 3)
+    assert of_no_file(traced, [0x1000, 0x2000]) == {0x1000: [("py::build:/srv/a.py", "", 0)], 0x2000: [("f", "/srv/b.js", 7)]}
 
 
 def test_no_map_names_nothing(traced: Any) -> None:

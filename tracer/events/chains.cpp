@@ -57,12 +57,14 @@ std::uint64_t number_of(ThreadState& self, ChainWalker::Chain chain) {
 }
 
 // Puts the words of a script's frames into the chain just walked, where each evaluation of theirs is on the stack;
-// those that are left, for whose evaluations there are no frames, to its end. Returns how many words `whole` has.
+// those that are left, for whose evaluations there are no frames, to its end. Returns how many words that takes;
+// `whole` has kFrames of them at most.
 unsigned merge_script(ChainMemory& chains, unsigned script_words) {
   unsigned count = 0, next = 0;
   const auto put_evaluation = [&] {
     for (; next < script_words && chains.script[next] != 0; ++next) {
-      if (count < kFrames) chains.whole[count++] = chains.script[next];
+      if (count < kFrames) chains.whole[count] = chains.script[next];
+      ++count;
     }
     ++next;
   };
@@ -70,7 +72,8 @@ unsigned merge_script(ChainMemory& chains, unsigned script_words) {
   for (unsigned index = 0; index < native; ++index) {
     const std::uintptr_t pc = chains.walker.frame(index);
     if (python.evaluates(pc)) put_evaluation();
-    if (count < kFrames) chains.whole[count++] = pc;
+    if (count < kFrames) chains.whole[count] = pc;
+    ++count;
   }
   while (next < script_words) put_evaluation();
   return count;
@@ -92,7 +95,8 @@ unsigned merge_script(ChainMemory& chains, unsigned script_words) {
 // As number_of(), with the functions of the script that the thread is in.
 std::uint64_t number_with_script(ThreadState& self, ChainWalker::Chain chain) {
   if (!python) return number_of(self, chain);
-  const unsigned words = python_frames(self, self.chains->script, 2 * kFrames);
+  bool cut = false;
+  const unsigned words = python_frames(self, self.chains->script, 2 * kFrames, cut);
   if (words == 0) return number_of(self, chain);
   std::uint64_t hash = chain.hash;
   for (unsigned index = 0; index < words; ++index)
@@ -104,7 +108,8 @@ std::uint64_t number_with_script(ThreadState& self, ChainWalker::Chain chain) {
   }
   if (self.chains->told.has(number)) return number;
   const unsigned count = merge_script(*self.chains, words);
-  return tell_whole_chain(self, number, chain.end, count) ? number : 0;
+  const ChainEnd end = cut || count > kFrames ? ChainEnd::kCut : chain.end;
+  return tell_whole_chain(self, number, end, std::min<unsigned>(count, kFrames)) ? number : 0;
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ bool prepare_python() {
   return python && places.prepare();
 }
 
-unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most) {
+unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most, bool& cut) {
   constexpr char kShim = 3;  // the owner of a frame that is no function's
   if (!python || misread.load(std::memory_order_relaxed)) return 0;
   const char* const state = python.state();
@@ -164,6 +164,7 @@ unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most) {
     const unsigned left = to_probe.load(std::memory_order_relaxed);
     if (left > 0) to_probe.store(left - 1, std::memory_order_relaxed);
   }
+  cut = frame != nullptr;
   return count;
 }
 

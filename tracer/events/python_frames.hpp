@@ -18,7 +18,8 @@ namespace heapyard::tracer {
 bool prepare_python();
 
 // Puts the words of the frames, innermost first, into `words`, and 0 after the last one of each evaluation; `most` at
-// most. Returns how many words. What the collector has not been told of yet it is. The thread is ready(). O(frames).
-unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most);
+// most; `cut` says whether there are more. Returns how many words. What the collector has not been told of yet it is.
+// The thread is ready(). O(frames).
+unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most, bool& cut);
 
 }  // namespace heapyard::tracer

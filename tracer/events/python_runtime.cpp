@@ -60,6 +60,7 @@ void PythonRuntime::find() {
   code_type_ = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "PyCode_Type"));
   if (code_type_ == 0 || !find_function(line_, "PyCode_Addr2Line") || !find_function(length_, "PyUnicode_GetLength") ||
       !find_function(character_, "PyUnicode_ReadChar") || !find_function(own_, "PyGILState_GetThisThreadState") ||
+      !find_function(finalizing_, minor >= 13 ? "Py_IsFinalizing" : "_Py_IsFinalizing") ||
       !find_function(running_, minor >= 13 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet"))
     return;
   frames_ = minor <= 10 ? PythonFrames::kOneEach : minor == 11 ? PythonFrames::kMarked : PythonFrames::kShims;
@@ -67,8 +68,11 @@ void PythonRuntime::find() {
 }
 
 const char* PythonRuntime::state() const {
-  const void* const running = frames_ == PythonFrames::kShims ? running_() : nullptr;
-  return static_cast<const char*>(running != nullptr ? running : own_());
+  const void* const running = running_();
+  if (running != nullptr && frames_ == PythonFrames::kShims) return static_cast<const char*>(running);
+  const void* const own = own_();
+  // An interpreter that ends gives the states of other threads back, which those may still think they have.
+  return own == running || finalizing_() == 0 ? static_cast<const char*>(own) : nullptr;
 }
 
 bool PythonRuntime::is_code(const char* object) const {

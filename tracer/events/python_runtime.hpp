@@ -55,8 +55,9 @@ class PythonRuntime {
   const PythonLayout* layout_ = nullptr;
   PythonFrames frames_ = PythonFrames::kOneEach;
   std::uintptr_t evaluation_ = 0, evaluation_bytes_ = 0, code_type_ = 0;
-  void* (*running_)() = nullptr;  // from 3.12 on the state of this thread while it may run, of whatever interpreter
+  void* (*running_)() = nullptr;  // the state of the thread that may run; from 3.12 on of this thread while it may
   void* (*own_)() = nullptr;      // of this thread, in the main interpreter
+  int (*finalizing_)() = nullptr;
   int (*line_)(const char*, int) = nullptr;
   std::ptrdiff_t (*length_)(const char*) = nullptr;
   std::uint32_t (*character_)(const char*, std::ptrdiff_t) = nullptr;

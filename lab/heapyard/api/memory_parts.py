@@ -34,6 +34,8 @@ def memory_parts(experiment: Experiment, stop: threading.Event, watch: Watch, sa
         name = f"{program.name} under {treatment.label}"
         watch(done, len(pairs), name)
         found = _traced(program, treatment, experiment.settings, stop)
+        if stop.is_set():
+            return
         if isinstance(found, str):
             say(f"{name} says nothing of its memory: {found}")
         else:

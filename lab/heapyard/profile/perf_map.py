@@ -64,7 +64,9 @@ def of_no_file(trace: Trace, addresses: Sequence[int]) -> Mapping[int, list[tupl
             continue
         size, name = places[starts[at]]
         if address < starts[at] + size:
-            found[address] = [frame_of(name)]
+            # Where the tracer has read Python's frames, its trampolines are beside them, not in their place.
+            read_already = bool(trace.scripts) and _PYTHON.match(name) is not None
+            found[address] = [(name, "", 0) if read_already else frame_of(name)]
     return found
 
 
