@@ -20,7 +20,8 @@ from heapyard.profile.symbols import Frame
 def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A process 4711 that began at second 1,000 and ran for ten."""
     monkeypatch.setattr(perf_map, "FOLDER", tmp_path)
-    return SimpleNamespace(meta={"pid": 4711, "started": 1000.0, "attached": False}, scripts={}, duration=10.0, path=tmp_path / "perf-4711.map")
+    meta = {"pid": 4711, "started": 1000.0, "attached": False}
+    return SimpleNamespace(meta=meta, scripts={}, duration=10.0, path=tmp_path / "perf-4711.map")
 
 
 def write(traced: Any, text: str, at: float = 1010) -> None:
