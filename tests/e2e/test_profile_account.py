@@ -115,7 +115,8 @@ def test_what_blocks_are_larger_than_asked_for(tmp_path: Path, capfd: pytest.Cap
     beyond = int(capfd.readouterr().out)
     account = fullest(trace.accounts)
     assert account is not None
-    assert account.rest[Resident.ROUNDING] == pytest.approx(beyond, rel=0.15, abs=50_000)
+    # What live blocks are estimated too large by, the rest of malloc's memory is too small by.
+    assert account.rest[Resident.ROUNDING] == pytest.approx(beyond, rel=0.15, abs=0.06 * 20_000 * 1030)
     parts = parts_of(account)
     assert parts["live"] == pytest.approx(20_000 * 1030, rel=0.1)
 

@@ -250,7 +250,7 @@ def test_a_collector_that_died_before_it_took_the_memory(tmp_path: Path):
         def told(wish: str) -> str:
             return inject(server.process.pid, collector.library, "heapyard_trace_attach", wish)["result"]
 
-        assert told(f"1:16:128:token:{place}") == "0"
+        assert told(f"1:16:128:0:token:{place}") == "0"
         assert told(collector.wish) == "1"  # while that one lives
         listener.kill()
         listener.wait()

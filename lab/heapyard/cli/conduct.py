@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .. import store
 from ..api.measuring import measure, opened
 from ..execute.loop.signals import stop_on_signals
-from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
+from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError
 from ..model.experiment import Experiment
 from ..model.preference import BY_TIME, Preference
 from ..model.units import counted, format_duration
@@ -95,10 +95,13 @@ def _explain(journal: StoredJournal, experiment: Experiment, manner: Manner) -> 
         print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
 
     found: list[MemoryParts] = []
-    with stop_on_signals() as stop:
-        for row in memory_parts(experiment, stop, watch, remark):
-            found.append(row)
-            store.write_memory_parts(journal.folder, found)
+    try:
+        with stop_on_signals() as stop:
+            for row in memory_parts(experiment, stop, watch, remark):
+                found.append(row)
+                store.write_memory_parts(journal.folder, found)
+    except HeapyardError as error:  # the trials are there, and their answer is told
+        remark(f"where memory lies is not known: {error}")
 
 
 def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:

@@ -42,12 +42,12 @@ def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     library, env = _allocator(allocator)
     if plan.mode == "pages":
         _observable(library)
-    elif plan.mode == "sampled":
+    elif plan.mode == "sampled" and not plan.python:  # Python's objects are sampled in front of malloc
         library = sampled_variant(library) or library
     name = plan.command[0]
     if plan.python and plan.mode == "exact":  # its small objects come from malloc then
         env = {**(env or os.environ), "PYTHONMALLOC": "malloc"}
-    plan = dataclasses.replace(plan, library=library, env=env, told_by_heap=samples_itself(library))
+    plan = dataclasses.replace(plan, library=library, env=env, told_by_heap=samples_itself(library) and not plan.python)
     traced = trace(plan, new_folder(name), _still_running)
     if not traced.traces:
         reason, remedy = why_untraced(name)

@@ -116,6 +116,8 @@ def command(
         raise UsageError("--for says how long to stay attached", remedy="It goes with --attach PID.")
     if attach is not None and allocator is not None:
         raise UsageError("--allocator cannot change the allocator of a running process", remedy="Leave out --allocator.")
+    if python and mode == "pages":
+        raise UsageError("--python records objects, and --mode pages records none", remedy="Leave out one of them.")
     if limit < LEAST_TRACE_BYTES:
         raise UsageError(f"--limit must be at least {LEAST_TRACE_BYTES >> 10}K")
     if not 2 <= interval <= 1 << MOST_LOG2_INTERVAL:
