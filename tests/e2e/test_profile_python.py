@@ -129,7 +129,7 @@ def test_small_objects_are_their_functions(tmp_path: Path, version: str) -> None
     assert "in_thread" in callers["thread"] and "main" not in callers["thread"]
 
 
-@each_python
+@few_pythons
 def test_every_object_where_every_event_is_recorded(tmp_path: Path, version: str) -> None:
     env = {**os.environ, "PYTHONMALLOC": "malloc"}
     trace, truth = run(tmp_path, version, OBJECTS, mode="exact", python=True, env=env, never_step=True)
@@ -274,7 +274,7 @@ ctypes.CDLL(None).heapyard_trace_mark(b"kept")
 """
 
 
-@each_python
+@few_pythons
 def test_a_deep_recursion_ends_where_chains_are_cut(tmp_path: Path, version: str) -> None:
     (tmp_path / "script.py").write_text(DEEP)
     trace = only(traced(tmp_path, PYTHONS[version], "-S", tmp_path / "script.py", interval=1 << 12))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Call chains by what they own, what they grew by, what they allocated; threads; sizes.
-const ROWS = 25, MORE = 200;
+const ROWS = 25, MORE = 200, LABEL = 40;  // a size takes so many pixels
 
 const VIEWS = {
   owned: { title: "own at the instant", size: "bytes", when: () => true },
@@ -149,7 +149,7 @@ const tables = {
       pen.fillStyle = css("--band-0");
       pen.fillRect(x + 1, height - 20 - tall, Math.max(1, step - 2), tall);
       pen.fillStyle = css("--soft");
-      if (step > 26 || (power - first) % Math.ceil(26 / step) === 0) pen.fillText(bytesText(2 ** power).replace("iB", ""), x + step / 2, height - 8);
+      if ((power - first) % Math.ceil(LABEL / step) === 0) pen.fillText(bytesText(2 ** power).replace("iB", ""), x + step / 2, height - 8);
       if (blocks / all > 0.03 && step > 26) pen.fillText(`${Math.round(100 * blocks / all)} %`, x + step / 2, height - 26 - tall);
     }
   },
