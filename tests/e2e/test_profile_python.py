@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from profiled import only, traced
 
+from heapyard.execute.collector import Collector, Plan
 from heapyard.profile.account import fullest
 from heapyard.profile.chains import Naming
 from heapyard.profile.symbols import Frame, frames_of
@@ -301,3 +302,29 @@ def test_functions_that_python_tells_perf_are_not_twice_in_a_chain(tmp_path: Pat
     owned = Owned(trace, kept_in(trace))
     assert owned.bytes[line_of(PERF, "built")] > 0.7 * 3000 * 5000
     assert set(map(tuple, owned.chains[line_of(PERF, "built")])) == {("build", "<module>")}
+
+
+OWN_TESTS = ["test_threading", "test_generators", "test_coroutines", "test_gc", "test_thread", "test_exceptions", "test_weakref",
+             "test_dict", "test_list", "test_set", "test_json", "test_tracemalloc", "test_code"]
+
+
+@pytest.mark.on_request
+@pytest.mark.parametrize("small_objects", [False, True], ids=["blocks", "objects"])
+@each_python
+def test_pythons_own_tests_end_as_they_do_untraced(tmp_path: Path, version: str, small_objects: bool) -> None:
+    command = [PYTHONS[version], "-m", "test", "-v", *OWN_TESTS]
+    if subprocess.run([PYTHONS[version], "-c", "import test.test_list"], capture_output=True).returncode != 0:
+        pytest.skip("this Python comes without its tests")
+
+    def outcomes(env: dict[str, str]) -> dict[str, str]:
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path)
+        return dict(re.findall(r"^(test\w+ \([\w.]+\)).* \.\.\. (ok|FAIL|ERROR)$", done.stdout + done.stderr, re.MULTILINE))
+
+    untraced = outcomes(dict(os.environ))
+    collector = Collector(tmp_path, Plan(command, python=small_objects, interval=1 << 9))
+    try:
+        found = outcomes({**os.environ, **collector.environment})
+    finally:
+        collector.close()
+    differ = {name for name in untraced if found.get(name) != untraced[name]}
+    assert len(untraced) > 500 and not differ
