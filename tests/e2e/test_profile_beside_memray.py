@@ -267,4 +267,5 @@ def test_cost_beside_memray(tmp_path: Path) -> None:
 
 
 def test_cost_of_small_objects(tmp_path: Path) -> None:
-    assert Cost(tmp_path, "/usr/bin/python3", OURS).compare(LOOPS)
+    means = Cost(tmp_path, "/usr/bin/python3", OURS).compare(LOOPS)
+    assert means["heapyard"] < 1.05 and means["heapyard --python"] < 1.15

@@ -96,7 +96,7 @@ bool connect() {
     watch_every_free();
   else
     watch_frees_near(current.session.filter());
-  const bool scripts = prepare_python();
+  const bool scripts = prepare_python(header.program);
   current.with_python = scripts && header.with_python != 0;
   if (current.with_python && first == Mode::kSampled) take_python_objects();
   if (first == Mode::kPages) observe("heapyard_observe_pages", &kPageEvents);

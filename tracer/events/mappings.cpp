@@ -23,6 +23,7 @@
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 extern "C" {
+void* __sbrk(std::intptr_t) noexcept;  // of the C library: what is in front of it need not be looked up
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 }
@@ -47,13 +48,17 @@ void* first_mremap(void* old, size_t old_bytes, size_t bytes, int flags, ...) {
   return reinterpret_cast<void*>(syscall(SYS_mremap, old, old_bytes, bytes, flags, at));
 }
 
+void* first_shmat(int segment, const void* at, int flags) {
+  return reinterpret_cast<void*>(syscall(SYS_shmat, segment, at, flags));
+}
+int first_shmdt(const void* memory) { return static_cast<int>(syscall(SYS_shmdt, memory)); }
+
 constinit Pointer<decltype(first_mmap)> next_mmap{first_mmap};
 constinit Pointer<decltype(first_munmap)> next_munmap{first_munmap};
 constinit Pointer<decltype(first_mremap)> next_mremap{first_mremap};
-constinit Pointer<void*(std::intptr_t)> next_sbrk{nullptr};
-constinit Pointer<int(void*)> next_brk{nullptr};
-constinit Pointer<void*(int, const void*, int)> next_shmat{nullptr};
-constinit Pointer<int(const void*)> next_shmdt{nullptr};
+constinit Pointer<void*(std::intptr_t)> next_sbrk{__sbrk};
+constinit Pointer<decltype(first_shmat)> next_shmat{first_shmat};
+constinit Pointer<decltype(first_shmdt)> next_shmdt{first_shmdt};
 constinit std::atomic<std::uintptr_t> allocator_begin{0}, allocator_end{0};
 constinit OwnMemory own_memory;
 
@@ -79,7 +84,6 @@ void find_next_mappings() {
   find(next_munmap, "munmap");
   find(next_mremap, "mremap");
   find(next_sbrk, "sbrk");
-  find(next_brk, "brk");
   find(next_shmat, "shmat");
   find(next_shmdt, "shmdt");
   dl_find_object object;
@@ -148,13 +152,6 @@ void record_unmapping(void* memory, size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   if (who == Caller::kProgram) record_unmapping(memory, bytes);
   if (who == Caller::kTracer) own_memory.remove(begin, begin + os::round_up(bytes, kPage));
-}
-
-// Before a session begins nobody has looked for it.
-template <class Function>
-Function* found(Pointer<Function>& pointer, const char* name) {
-  if (of(pointer) == nullptr) find(pointer, name);
-  return of(pointer);
 }
 
 // The end of the heap has gone from one address to another.
@@ -239,7 +236,7 @@ EXPORTED void* mremap(void* old, std::size_t old_bytes, std::size_t bytes, int f
 }
 
 EXPORTED void* sbrk(std::intptr_t increment) noexcept {
-  void* const before = found(next_sbrk, "sbrk")(increment);
+  void* const before = of(next_sbrk)(increment);
   const auto from = reinterpret_cast<std::uintptr_t>(before);
   if (before != reinterpret_cast<void*>(-1) && increment != 0)
     note_break(CALLER, from, from + static_cast<std::uintptr_t>(increment), FRAME);
@@ -247,14 +244,15 @@ EXPORTED void* sbrk(std::intptr_t increment) noexcept {
 }
 
 EXPORTED int brk(void* end) noexcept {
-  const auto from = reinterpret_cast<std::uintptr_t>(found(next_sbrk, "sbrk")(0));
-  const int result = found(next_brk, "brk")(end);
-  if (result == 0) note_break(CALLER, from, reinterpret_cast<std::uintptr_t>(end), FRAME);
-  return result;
+  const auto from = reinterpret_cast<std::uintptr_t>(of(next_sbrk)(0)), to = reinterpret_cast<std::uintptr_t>(end);
+  if (of(next_sbrk)(static_cast<std::intptr_t>(to - from)) == reinterpret_cast<void*>(-1)) return -1;
+  note_break(CALLER, from, to, FRAME);
+  return 0;
 }
 
 EXPORTED void* shmat(int segment, const void* at, int flags) noexcept {
-  void* const memory = found(next_shmat, "shmat")(segment, at, flags);
+  void* const memory = of(next_shmat)(segment, at, flags);
+  const heapyard::os::KeepErrno keep;
   shmid_ds facts;
   if (memory != reinterpret_cast<void*>(-1) && shmctl(segment, IPC_STAT, &facts) == 0) {
     segments.add(memory, facts.shm_segsz);
@@ -266,5 +264,5 @@ EXPORTED void* shmat(int segment, const void* at, int flags) noexcept {
 EXPORTED int shmdt(const void* memory) noexcept {
   if (const std::size_t bytes = segments.take(memory); bytes != 0)
     note_unmapping(CALLER, const_cast<void*>(memory), bytes);
-  return found(next_shmdt, "shmdt")(memory);
+  return of(next_shmdt)(memory);
 }

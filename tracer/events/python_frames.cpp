@@ -125,8 +125,8 @@ int offset_of(const char* frame, const char* code) {
 
 }  // namespace
 
-bool prepare_python() {
-  python.find();
+bool prepare_python(const char* program) {
+  python.find(program);
   return python && places.prepare();
 }
 
@@ -154,8 +154,7 @@ unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most, b
         misread.store(true);
         return 0;
       }
-      if (const std::uint32_t place = place_of(self, code, offset_of(frame, code)))
-        words[count++] = kScript + place + 1;
+      words[count++] = kScript + place_of(self, code, offset_of(frame, code)) + 1;
     }
     if (shim || python.frames() == PythonFrames::kOneEach ||
         (python.frames() == PythonFrames::kMarked && field<char>(frame, at.entry) != 0))

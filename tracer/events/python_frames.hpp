@@ -14,8 +14,9 @@
 
 namespace heapyard::tracer {
 
-// False: there is no memory for it; then scripts' functions have no names.
-bool prepare_python();
+// `program`: the path of what runs. False: there is no Python, or no memory for it; then scripts' functions have no
+// names.
+bool prepare_python(const char* program);
 
 // Puts the words of the frames, innermost first, into `words`, and 0 after the last one of each evaluation; `most` at
 // most; `cut` says whether there are more. Returns how many words. What the collector has not been told of yet it is.

@@ -2,9 +2,7 @@
 #include "tracer/events/python_runtime.hpp"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -20,10 +18,7 @@ constexpr PythonLayout kLayouts[] = {
 };
 
 // Whether it may be there. To look for a function that is not there allocates, and who frees that would be unknown.
-bool may_be_loaded() {
-  char program[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = '\0';
+bool may_be_loaded(const char* program) {
   const char* const name = std::strrchr(program, '/');
   if (name != nullptr && std::strstr(name, "python") != nullptr) return true;
   const auto is_python = [](dl_phdr_info* info, std::size_t, void*) {
@@ -40,9 +35,9 @@ bool find_function(Function*& function, const char* name) {
 
 }  // namespace
 
-void PythonRuntime::find() {
+void PythonRuntime::find(const char* program) {
   const char* (*version)() = nullptr;
-  if (layout_ != nullptr || !may_be_loaded() || !find_function(version, "Py_GetVersion")) return;
+  if (layout_ != nullptr || !may_be_loaded(program) || !find_function(version, "Py_GetVersion")) return;
   const char* const text = version();
   if (std::strncmp(text, "3.", 2) != 0 || std::strstr(text, "free-threading") != nullptr) return;
   const unsigned long minor = std::strtoul(text + 2, nullptr, 10);

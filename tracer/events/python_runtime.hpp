@@ -31,8 +31,8 @@ enum class PythonFrames : std::uint8_t {
 
 class PythonRuntime {
  public:
-  // Looks for it among what is loaded. O(loaded objects).
-  void find();
+  // Looks for it among what is loaded. `program`: the path of what runs. O(loaded objects).
+  void find(const char* program);
   explicit operator bool() const { return layout_ != nullptr; }
 
   // The state of this thread, whether it may run Python code now or is in a call that lets others; null if it has none.
