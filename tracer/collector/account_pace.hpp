@@ -18,8 +18,9 @@ class AccountPace {
   void ask() { asked_ = true; }
 
   bool due(std::uint64_t now, std::int64_t resident) const {
-    return (asked_ || (now >= next_ && (resident > grown_ || resident < shrunk_ || now >= latest_))) &&
-           spent_ + last_ <= kAtFirst + now / kShare;
+    const std::uint64_t most = kAtFirst + now / kShare;
+    if (asked_) return spent_ + last_ <= most;  // of which the other half is kept for it
+    return now >= next_ && (resident > grown_ || resident < shrunk_ || now >= latest_) && spent_ + last_ <= most / 2;
   }
 
   // Who asks from now on asks for another.

@@ -80,6 +80,24 @@ TEST(AccountPace, LooksTakeAHundredthOfTheRunAndALittleAtItsBeginning) {
   }
 }
 
+TEST(AccountPace, KeepsHalfOfItsTimeForWhoAsks) {
+  AccountPace pace;
+  std::int64_t resident = 1 << 20;
+  unsigned looks = 0;
+  for (std::uint64_t now = 100'000; now < 1'000'000; now += 20'000) {
+    resident *= 2;
+    if (!pace.due(now, resident / 4)) continue;
+    pace.begin_look();
+    pace.end_look(now, resident / 4, 9'000);
+    ++looks;
+    if (resident > std::int64_t{1} << 50) break;
+  }
+  EXPECT_GE(looks, 2u);
+  EXPECT_LE(looks, 4u);
+  pace.ask();
+  EXPECT_TRUE(pace.due(1'000'000, 1 << 20));
+}
+
 TEST(AccountPace, LooksAtEachTwentiethOfGrowthAndNowAndThen) {
   AccountPace pace;
   constexpr std::int64_t kMiB = 1 << 20;
