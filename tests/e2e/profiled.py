@@ -46,6 +46,12 @@ def only(run: Traced) -> Trace:
     return load_trace(path)
 
 
+def doubt(trace: Trace, size: float) -> float:
+    """Bytes that a sampled trace may be wrong by about `size` bytes: five standard errors, and all that found no room."""
+    interval = trace.end["widest_interval"]
+    return 5 * (size * interval) ** 0.5 + trace.end["lost"]["ring_full"] * interval
+
+
 def truth_of(path: Path) -> Truth:
     told: Truth = {}
     for line in path.read_text().splitlines():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from profiled import only, traced
+from profiled import doubt, only, traced
 
 from heapyard.execute.collector import Collector, Plan
 from heapyard.profile.account import fullest
@@ -79,20 +79,17 @@ def line_of(script: str, tag: str) -> int:
 
 
 class Owned:
-    """Bytes and their standard error by the line of a script's innermost function."""
+    """Bytes by the line of a script's innermost function."""
 
     def __init__(self, trace: Trace, snapshot: Snapshot):
         trace.symbols = {"0": {"0": []}}  # only a script's functions are asked for
         naming = Naming(trace, frames_of(trace))
         self.bytes: dict[int, int] = defaultdict(int)
-        self.variance: dict[int, float] = defaultdict(float)
         self.chains: dict[int, list[list[str]]] = defaultdict(list)
-        deviations = snapshot.deviation if snapshot.deviation is not None else snapshot.bytes * 0
-        for node, size, deviation in zip(snapshot.nodes.tolist(), snapshot.bytes.tolist(), deviations.tolist(), strict=True):
+        for node, size in zip(snapshot.nodes.tolist(), snapshot.bytes.tolist(), strict=True):
             scripts = [frame for frame in naming.chain(node) if is_of_script(frame)]
             if scripts:
                 self.bytes[scripts[0].line] += size
-                self.variance[scripts[0].line] += deviation**2
                 self.chains[scripts[0].line].append([frame.function.rpartition(".")[2] for frame in scripts])
 
 
@@ -121,8 +118,8 @@ def test_small_objects_are_their_functions(tmp_path: Path, version: str) -> None
     for tag, size in truth.items():
         line = line_of(OBJECTS, tag)
         # With the list that holds them.
-        most = size * 1.25 + 8 * 1.2 * 80_000 + 5 * owned.variance[line] ** 0.5
-        assert 0.98 * size - 5 * owned.variance[line] ** 0.5 < owned.bytes[line] < most, tag
+        most = size * 1.25 + 8 * 1.2 * 80_000 + doubt(trace, size)
+        assert 0.98 * size - doubt(trace, size) < owned.bytes[line] < most, tag
     callers = {tag: max(owned.chains[line_of(OBJECTS, tag)], key=len) for tag in truth}
     assert callers["texts"][-2:] == ["main", "<module>"] and callers["texts"][0] == "texts"
     assert callers["floats"][0] == "générés" and callers["floats"][-2:] == ["main", "<module>"]

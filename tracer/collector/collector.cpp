@@ -17,25 +17,25 @@ namespace heapyard::tracer {
 namespace {
 
 constexpr std::uint64_t kTick = 10'000'000;  // nanoseconds
-constexpr int kWelcomes = 8;                 // programs between two looks at all of them
+constexpr int kAtOnce = 8;                   // programs that come, or go, between two looks at all of them
 
 }  // namespace
 
 void Collector::run() {
   std::uint64_t next_tick = monotonic_ns() + kTick;
-  bool parent = true, stopped = false, more = false;
+  bool parent = true, stopped = false, more = false, more_ended = false;
   while (!stopped && (parent || more || !processes_.empty())) {
-    const bool slept = !more && !processes_.empty() && sleep_until(next_tick);
+    const bool slept = !more && !more_ended && !processes_.empty() && sleep_until(next_tick);
     std::vector<pollfd> files{{listening_, POLLIN, 0}, {signals_, POLLIN, 0}, {parent ? 0 : -1, POLLIN, 0}};
     for (const Traced& traced : processes_) files.push_back({traced.process->pid_file(), POLLIN, 0});
-    const bool at_once = more || slept || (processes_.empty() && !parent);
+    const bool at_once = more || more_ended || slept || (processes_.empty() && !parent);
     poll(files.data(), files.size(), at_once ? 0 : processes_.empty() ? -1 : 1);
     for (std::size_t index = 3; index < files.size(); ++index) {
       if (files[index].revents != 0) processes_[index - 3].seen_dead(welcomed_);
     }
     // A few at a time: the others' rings fill up meanwhile.
     more = true;
-    for (int turn = 0; more && turn < kWelcomes; ++turn) more = welcome();
+    for (int turn = 0; more && turn < kAtOnce; ++turn) more = welcome();
     stopped = (files[1].revents & POLLIN) != 0;
     if (files[2].revents != 0) {
       char ignored[256];
@@ -47,21 +47,25 @@ void Collector::run() {
       for (const Traced& traced : processes_) traced.process->tick();
       next_tick = monotonic_ns() + kTick;
     }
-    finish_ended(more);
+    more_ended = finish_ended(more);
   }
   while (welcome()) {
   }
   for (const Traced& traced : processes_) traced.process->finish(stopped ? "tracing stopped" : "ended");
 }
 
-void Collector::finish_ended(bool more_wait) {
+bool Collector::finish_ended(bool more_wait) {
+  int finished = 0;
   std::erase_if(processes_, [&](Traced& traced) {
+    if (finished == kAtOnce) return false;
     if (traced.process->pid_file() < 0) traced.seen_dead(welcomed_);
     const bool gone = traced.dead && (!more_wait || welcomed_ > traced.welcomed + kQueue);
     if (!gone && (traced.dead || traced.process->runs())) return false;
     traced.process->finish(gone ? "ended" : "executed another program");
+    ++finished;
     return true;
   });
+  return finished == kAtOnce;
 }
 
 bool Collector::sleep_until(std::uint64_t until) {
@@ -87,7 +91,7 @@ bool Collector::welcome() {
 
 void Collector::trace(int memory, std::uint32_t peer) {
   try {
-    auto process = std::make_unique<Process>(memory, peer, folder_, limits_);
+    auto process = std::make_unique<Process>(memory, peer, disk_, folder_, limits_);
     // The same process with another program in it: what it was before has ended.
     std::erase_if(processes_, [&](const Traced& other) {
       if (other.process->pid() != process->pid()) return false;

@@ -2,8 +2,8 @@
 // All traced processes: welcomes those that begin, has their rings read, and finishes those that end.
 //
 // Idea: one loop, which sleeps until a ring of some program is half full, somebody comes, or 10 ms are over. Of
-// programs that begin a few are welcomed at a time, as the others' rings fill up meanwhile. Cost: O(processes) a turn.
-// Threads: one.
+// programs that begin or end a few are served at a time, as the others' rings fill up meanwhile. Cost: O(processes) a
+// turn. Threads: one, and the disk's (disk.hpp).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracer/collector/disk.hpp"
 #include "tracer/collector/process.hpp"
 #include "tracer/session/bell.hpp"
 
@@ -47,11 +48,13 @@ class Collector {
   // False: nobody waits.
   bool welcome();
   void trace(int memory, std::uint32_t peer);
-  void finish_ended(bool more_wait);
+  // True: there are more, for which it is to be called again soon.
+  bool finish_ended(bool more_wait);
 
   int listening_, signals_;
   std::string token_, folder_;
   Limits limits_;
+  Disk disk_;  // outlives what writes to it
   std::vector<Traced> processes_;
   std::uint64_t welcomed_ = 0;  // so far
   std::vector<Bell*> bells_;

@@ -77,7 +77,7 @@ Module module_of(const std::uint64_t* words) {
 
 }  // namespace
 
-Process::Process(int memory, std::uint32_t peer, const std::string& folder, const Limits& limits)
+Process::Process(int memory, std::uint32_t peer, Disk& disk, const std::string& folder, const Limits& limits)
     : memory_(memory),
       limits_(limits),
       tasks_(peer != 0 ? peer : header().pid),
@@ -88,7 +88,7 @@ Process::Process(int memory, std::uint32_t peer, const std::string& folder, cons
       threads_(FileBudget(limits.file_bytes).most_threads()),
       merger_(memory_.session()),
       resident_(pid()),
-      writer_(path_of_trace(folder, header().program, pid()), limits.file_bytes, accounts_, modules_) {
+      writer_(disk, path_of_trace(folder, header().program, pid()), limits.file_bytes, accounts_, modules_) {
   pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid(), 0));
   exe_ = executable(pid());
   Text text;
@@ -210,7 +210,7 @@ void Process::look_closely(std::int64_t resident) {
     drain();
   };
   take();
-  const std::uint64_t now = clock_.now(), began = monotonic_ns();
+  const std::uint64_t now = clock_.now(), began = thread_cpu_ns();
   account_pace_.begin_look();
   // Where nothing has come by, malloc is part of the program.
   const bool glibc =
@@ -221,7 +221,7 @@ void Process::look_closely(std::int64_t resident) {
   ResidentAccount account;
   if (read_account(of, mappings_, tracers(), take, account)) writer_.account(account, now);
   clock_.calibrate();
-  account_pace_.end_look(now, resident, (monotonic_ns() - began) / 1000);
+  account_pace_.end_look(now, resident, (thread_cpu_ns() - began) / 1000);
 }
 
 void Process::tick() {
@@ -256,7 +256,7 @@ void Process::finish(const char* how) {
   writer_.write_end(now, control_.interval(), peak_at());
   Text text;
   write_summary(text, how);
-  writer_.finish(text.view(), now, now > kLong);  // in a build of many short programs, the others would wait
+  writer_.finish(text.view(), now, now > kLong);
   header().mode.store(Mode::kOff);
   header().activity.begin_anew();
 }

@@ -13,6 +13,7 @@
 #include "tracer/collector/account_pace.hpp"
 #include "tracer/collector/accounts.hpp"
 #include "tracer/collector/chain_table.hpp"
+#include "tracer/collector/disk.hpp"
 #include "tracer/collector/exact_events.hpp"
 #include "tracer/collector/mapped_session.hpp"
 #include "tracer/collector/modules.hpp"
@@ -43,7 +44,7 @@ class Process {
  public:
   // `memory`: what the program sent; mapped here, and closed. `peer`: who sent it, 0: what the memory says. Throws
   // std::system_error.
-  Process(int memory, std::uint32_t peer, const std::string& folder, const Limits& limits);
+  Process(int memory, std::uint32_t peer, Disk& disk, const std::string& folder, const Limits& limits);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/collector/trace_file.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "tracer/collector/bytes.hpp"
 
@@ -37,26 +33,15 @@ using shared::ChunkHead;
 
 }  // namespace
 
-TraceFile::TraceFile(const std::string& path)
-    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (file_ < 0) throw std::system_error(errno, std::generic_category(), path);
+TraceFile::TraceFile(Disk& disk, const std::string& path) : disk_(disk), file_(disk.create(path)) {
   put(shared::kTraceMagic);
 }
 
-TraceFile::~TraceFile() { close(file_); }
+TraceFile::~TraceFile() { disk_.close(file_); }
 
-bool TraceFile::put(std::string_view bytes) {
-  while (!bytes.empty() && !refused_) {
-    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      refused_ = true;
-      break;
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    bytes_ += static_cast<std::uint64_t>(written);
-  }
-  return !refused_;
+void TraceFile::put(std::string_view bytes) {
+  disk_.write(file_, bytes);
+  bytes_ += bytes.size();
 }
 
 bool TraceFile::write(Chunk kind, std::string_view bytes, std::uint64_t from, std::uint64_t to) {
@@ -78,13 +63,14 @@ bool TraceFile::write(Chunk kind, std::string_view bytes, std::uint64_t from, st
   head.begin = from;
   head.end = to;
   std::memcpy(compressed_.data(), &head, sizeof head);
+  if (file_->refused()) return false;
   const std::uint64_t offset = bytes_;
-  if (!put(compressed_)) return false;
+  put(compressed_);
   index_.push_back({kind, offset, from, to});
   return true;
 }
 
-bool TraceFile::finish(bool to_disk) {
+void TraceFile::finish(bool to_disk) {
   Bytes index;
   for (const Entry& entry : index_) {
     index.number(static_cast<std::uint8_t>(entry.kind));
@@ -93,9 +79,10 @@ bool TraceFile::finish(bool to_disk) {
     index.number(entry.to);
   }
   const std::uint64_t offset = bytes_;
-  if (!write(Chunk::kIndex, index.view(), 0, 0)) return false;
-  return put({reinterpret_cast<const char*>(&offset), sizeof offset}) && put(shared::kIndexMagic) &&
-         (!to_disk || fsync(file_) == 0);
+  if (!write(Chunk::kIndex, index.view(), 0, 0)) return;
+  put({reinterpret_cast<const char*>(&offset), sizeof offset});
+  put(shared::kIndexMagic);
+  if (to_disk) disk_.sync(file_);
 }
 
 }  // namespace heapyard::tracer

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/shared.hpp"
+#include "tracer/collector/disk.hpp"
 
 namespace heapyard::tracer {
 
@@ -17,16 +18,15 @@ using Chunk = shared::ChunkKind;
 
 class TraceFile {
  public:
-  // Throws std::system_error if it cannot be created.
-  explicit TraceFile(const std::string& path);
+  TraceFile(Disk& disk, const std::string& path);
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
   // `from`, `to`: microseconds since the start that the chunk is about. False once the disk refused.
   bool write(Chunk kind, std::string_view bytes, std::uint64_t from, std::uint64_t to);
-  // `to_disk`: waits until it is there, and would outlive the machine's sudden end.
-  bool finish(bool to_disk);
+  // `to_disk`: it is to outlive the machine's sudden end.
+  void finish(bool to_disk);
   std::uint64_t bytes() const { return bytes_; }
   std::size_t chunks() const { return index_.size(); }
 
@@ -35,10 +35,10 @@ class TraceFile {
     Chunk kind;
     std::uint64_t offset, from, to;
   };
-  bool put(std::string_view bytes);
+  void put(std::string_view bytes);
 
-  int file_;
-  bool refused_ = false;
+  Disk& disk_;
+  Disk::Handle file_;
   std::uint64_t bytes_ = 0;
   std::vector<Entry> index_;
   std::string compressed_;

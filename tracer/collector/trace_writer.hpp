@@ -25,8 +25,8 @@ namespace heapyard::tracer {
 class TraceWriter {
  public:
   // `accounts` and `modules` outlive this. Throws std::system_error if there can be no such file.
-  TraceWriter(const std::string& path, std::uint64_t limit, Accounts& accounts, const Modules& modules)
-      : limit_(limit), budget_(limit), accounts_(accounts), modules_(modules), file_(path) {}
+  TraceWriter(Disk& disk, const std::string& path, std::uint64_t limit, Accounts& accounts, const Modules& modules)
+      : limit_(limit), budget_(limit), accounts_(accounts), modules_(modules), file_(disk, path) {}
 
   // JSON that says what is traced: the first chunk.
   void begin(std::string_view meta) { file_.write(Chunk::kMeta, meta, 0, 0); }

@@ -106,7 +106,9 @@ Session connect_to_collector(const char* text, bool (*prepare)(Mode)) {
   Wish wish{};
   if (text == nullptr || !parse(text, wish)) return {};
   const bool exact = wish.mode == Mode::kExact;
-  const std::uint32_t ring_bytes = exact ? 1u << 19 : 1u << 16, rings = rings_of(exact, ring_bytes), buckets = 1u << 15;
+  // Where samples are dense, more come before a busy machine lets the collector run.
+  const std::uint32_t ring_bytes = exact ? 1u << 19 : wish.log2_interval < 16 ? 1u << 18 : 1u << 16;
+  const std::uint32_t rings = rings_of(exact, ring_bytes), buckets = 1u << 15;
   const Layout layout(rings, ring_bytes, buckets);
   const int memory = memfd_create("heapyard-trace", MFD_CLOEXEC);
   const bool sized = memory >= 0 && rings != 0 && ftruncate(memory, static_cast<off_t>(layout.end)) == 0;

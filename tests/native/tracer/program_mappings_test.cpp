@@ -113,4 +113,31 @@ TEST(AccountPace, LooksAtEachTwentiethOfGrowthAndNowAndThen) {
   EXPECT_TRUE(pace.due(1'000'000, 80 * kMiB));  // shrunk by an eighth
 }
 
+// Growth without end spends what there is bit by bit; where it rests, there is a look however dear.
+TEST(AccountPace, LooksWhereGrowthComesToRest) {
+  AccountPace pace;
+  std::int64_t resident = 10 << 20;
+  std::uint64_t now = 60'000;
+  const auto look = [&] {
+    pace.begin_look();
+    pace.end_look(now, resident, 3'000);
+  };
+  unsigned growing = 0;
+  for (; resident < 90 << 20; now += 10'000, resident += 2 << 20) {
+    if (!pace.due(now, resident)) continue;
+    look();
+    ++growing;
+  }
+  EXPECT_GE(growing, 4u);
+  EXPECT_LE(growing, 7u);
+  bool seen = false;
+  for (const std::uint64_t end = now + 100'000; now < end; now += 10'000) {
+    if (!pace.due(now, resident)) continue;
+    EXPECT_FALSE(seen);  // once
+    seen = true;
+    look();
+  }
+  EXPECT_TRUE(seen);
+}
+
 }  // namespace
