@@ -2,7 +2,6 @@
 // Whole compositions: processes that fork, also beside threads, in handlers of forks and of signals.
 #include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 
 #include "aligned_stack.hpp"
 #include "compositions.hpp"
+#include "forked_child.hpp"
 #include "heap/allocators/bfm.hpp"
 #include "heap/allocators/scalloc.hpp"
 
@@ -43,15 +43,13 @@ TEST_P(Composition, AChildOfAForkAllocatesAtOnceWhileOtherThreadsWork) {
       std::array<void*, 100> blocks;
       for (std::size_t b = 0; b < blocks.size(); ++b) {
         blocks[b] = heap.allocate(b * 30);
-        if (blocks[b] == nullptr) _exit(1);
+        if (blocks[b] == nullptr) end_child(false);
         fill(blocks[b], b * 30, 5);
       }
       for (void* block : blocks) heap.free(block);
-      _exit(heap.consistent() ? 0 : 2);
+      end_child(heap.consistent());
     }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_EQ(status, 0);
+    ASSERT_TRUE(ended_well(child));
   }
   done = true;
   for (std::thread& thread : threads) thread.join();
@@ -97,12 +95,10 @@ TEST_P(Composition, AThreadIsServedWhileAnotherForks) {
     const bool right = heap.consistent();
     for (void* block : meanwhile) heap.free(block);
     for (std::size_t bytes = 0; bytes < 2000; ++bytes) heap.free(heap.allocate(bytes));
-    _exit(right && heap.consistent() ? 0 : 1);
+    end_child(right && heap.consistent());
   }
   EXPECT_FALSE(with_the_heap_closed);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(ended_well(child));
   for (void* block : meanwhile) {
     ASSERT_NE(block, nullptr);
     heap.free(block);
@@ -134,10 +130,8 @@ TEST_P(Composition, AThreadThatEndsWhileAnotherForksLosesNothing) {
       thread.join();
     };
     const pid_t child = fork();
-    if (child == 0) _exit(heap.consistent() ? 0 : 1);
-    int status = 0;
-    waitpid(child, &status, 0);
-    ASSERT_EQ(status, 0);
+    if (child == 0) end_child(heap.consistent());
+    ASSERT_TRUE(ended_well(child));
   }
   check();
   EXPECT_EQ(heap.usage().held(), before.held());
@@ -153,11 +147,9 @@ TEST_P(Composition, ThreadsForkAtOnceAndInTheirHandlers) {
     const pid_t child = fork();
     if (child == 0) {
       for (std::size_t bytes = 1; bytes < 3000; bytes += 100) heap.free(heap.allocate(bytes));
-      _exit(0);
+      end_child(true);
     }
-    int status = -1;
-    waitpid(child, &status, 0);
-    return status == 0;
+    return ended_well(child);
   };
   static thread_local bool within;
   with_the_heap_closed = [&] {
@@ -196,11 +188,9 @@ struct ForkingHandler {
     if (child == 0) {
       alarm(20);
       for (std::size_t bytes = 1; bytes < 5000; bytes += 500) heap->free(heap->allocate(bytes));
-      _exit(0);
+      end_child(true);
     }
-    int status = -1;
-    waitpid(child, &status, 0);
-    if (status != 0) ++wrong;
+    if (!ended_well(child)) ++wrong;
     errno = error;
   }
 };
@@ -242,17 +232,6 @@ struct New;
 using NewPrefix = HeapShell<BfmParts<BfmSteps, 2, kBfmDepth, GiveBack, os::SystemPages, HugeSteps, NotSampled, New>>;
 using NewMask = HeapShell<ScallocParts<ScallocDefaults, New>>;
 
-// How a child says that all went well: no sanitizer asks questions on that way out.
-[[noreturn]] void done_well() {
-  kill(getpid(), SIGKILL);
-  _exit(1);
-}
-bool went_well(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-}
-
 template <class Heap>
 void fork_while_threads_start() {
   for (int i = 0; i < 60; ++i) {
@@ -266,21 +245,19 @@ void fork_while_threads_start() {
       if (grandchild == 0) {
         alarm(10);
         for (std::size_t bytes = 1; bytes < 5000; bytes += 100) Heap::free(Heap::allocate(bytes));
-        done_well();
+        end_child(true);
       }
-      bool right = went_well(grandchild);
+      bool right = ended_well(grandchild);
       for (std::thread& thread : threads) thread.join();
       const pid_t again = fork();  // the handlers of this process still fit
       if (again == 0) {
-        if (Heap::allocate(50) != nullptr) done_well();
-        _exit(1);
+        end_child(Heap::allocate(50) != nullptr);
       }
-      right &= went_well(again);
+      right &= ended_well(again);
       Heap::free(Heap::allocate(50));
-      if (right) done_well();
-      _exit(1);
+      end_child(right);
     }
-    ASSERT_TRUE(went_well(child)) << "round " << i;
+    ASSERT_TRUE(ended_well(child)) << "round " << i;
   }
 }
 TEST(FirstVisit, MayBeInterruptedByAForkUnderAPrefixHeap) { fork_while_threads_start<NewPrefix>(); }

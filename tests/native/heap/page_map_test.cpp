@@ -2,7 +2,6 @@
 // A third classifier fits the shell of the heaps as it is: a byte per page of one window says which class its blocks
 // have.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "forked_child.hpp"
 #include "heap/core/size_steps.hpp"
 #include "heap/layers/backend/best_fit_tree.hpp"
 #include "heap/layers/span_concepts.hpp"
@@ -174,11 +174,9 @@ TEST(PageMap, BlocksCrossThreadsAndAForkLeavesTheHeapWhole) {
   const pid_t child = fork();
   if (child == 0) {
     for (void* block : blocks) Mapped::free(block);
-    _exit(Mapped::usage().held() == before ? 0 : 1);
+    test::end_child(Mapped::usage().held() == before);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(test::ended_well(child));
   for (void* block : blocks) Mapped::free(block);
   EXPECT_EQ(Mapped::usage().held(), before);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two heaps of the same layers in one process: what a thread, a pool or a tree of one holds is never of the other.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "forked_child.hpp"
 #include "heap/allocators/bfm.hpp"
 #include "heap/allocators/elfmalloc.hpp"
 #include "heap/allocators/scalloc.hpp"
@@ -157,11 +157,10 @@ TYPED_TEST(TwoHeaps, AForkLeavesBothWhole) {
       const bool right = first != nullptr && second != nullptr && first != second;
       One::free(first);
       Other::free(second);
-      _exit(right && One::usage().free <= One::usage().mapped && Other::usage().free <= Other::usage().mapped ? 0 : 1);
+      test::end_child(right && One::usage().free <= One::usage().mapped &&
+                      Other::usage().free <= Other::usage().mapped);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(test::ended_well(child));
   }
   done = true;
   beside.join();
