@@ -122,6 +122,44 @@ def test_what_blocks_are_larger_than_asked_for(tmp_path: Path, capfd: pytest.Cap
     assert parts["live"] == pytest.approx(size, abs=0.02 * size + doubt(trace, size))
 
 
+KINDS = """
+import ctypes, mmap, os, signal, time
+def mapping(size):
+    return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def beside(): return mapping(4 << 20)  # adjacent to the next: one area of the kernel's
+def written_again(): return mapping(4 << 20)
+def huge():
+    made = mapping(16 << 20)
+    made.madvise(14)  # MADV_HUGEPAGE
+    return made
+kept = [beside(), written_again(), huge()]
+for one in kept: one.write(b"x" * len(one))
+child = os.fork()
+if child == 0: signal.pause()
+kept[1].seek(0); kept[1].write(b"y" * len(kept[1]))
+ctypes.CDLL(None).heapyard_trace_mark(b"full"); time.sleep(0.2)
+os.kill(child, 9); os.wait()
+"""
+
+
+def test_what_of_a_mapping_is_shared_or_huge(tmp_path: Path) -> None:
+    """After a fork both have it, until one of them writes; by call chain, to the page."""
+    (tmp_path / "kinds.py").write_text(KINDS)
+    run = traced(tmp_path, "/usr/bin/python3", "-IS", tmp_path / "kinds.py")
+    [parent] = [path for path in run.traces if any(s.kind == "mark" for s in load_trace(path).snapshots)]
+    words = [sys.executable, "-I", "-m", "heapyard", "profile", "show", str(parent), "--at", "mark:full"]
+    found = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout)["resident"]
+    of = {frame["function"]: chain for chain in found["mapped"] for frame in chain["frames"]}
+    assert (of["beside"]["bytes"], of["beside"]["shared_bytes"]) == (4 * MIB, 4 * MIB)
+    assert (of["written_again"]["bytes"], of["written_again"]["shared_bytes"]) == (4 * MIB, 0)
+    assert of["huge"]["bytes"] == of["huge"]["shared_bytes"] == 16 * MIB
+    assert of["beside"]["huge_bytes"] == 0 and of["huge"]["swapped_bytes"] == 0
+    if "[never]" not in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        assert 12 * MIB <= of["huge"]["huge_bytes"] <= 16 * MIB
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "1 mapping, 4 MiB shared\n" in shown
+
+
 def test_an_instant_shows_the_nearest_account(tmp_path: Path) -> None:
     run = traced(tmp_path, program("mapped"), tmp_path / "truth")
     shown = {}

@@ -10,6 +10,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from heapyard.profile.exports import heaptrack, massif, perfetto, pprof, speedsc
 from heapyard.profile.instants import at_instant
 from heapyard.profile.page import write_profile_page
 from heapyard.profile.symbols import frames_of
-from heapyard.profile.trace import Trace
+from heapyard.profile.trace import Trace, load_trace
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +258,42 @@ def test_exports_have_what_was_mapped(tmp_path: Path):
     shown = json.loads(speedscope.render(mapped, naming, instant))
     [told] = [profile for profile in shown["profiles"] if profile["name"].startswith("mapped by the program")]
     assert told["endValue"] == account.mapped_resident.sum()
+
+
+def test_formats_of_one_kind_show_what_was_mapped_on_request(tmp_path: Path):
+    path = traced(tmp_path, program("mapped"), tmp_path / "told").traces[0]
+    account = nearest(load_trace(path).accounts, at_instant(load_trace(path), "mark:full").time)
+    assert account is not None
+    size = int(account.mapped_resident.sum())
+
+    def exported(format_: str, *options: str) -> bytes:
+        words = [sys.executable, "-I", "-m", "heapyard", "profile", "export", format_, str(path), "--mapped", *options]
+        done = subprocess.run([*words, "-o", "-"], capture_output=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    stacks = [line.rpartition(" ") for line in exported("collapsed", "--at", "mark:full").decode().splitlines()]
+    assert sum(int(amount) for _, _, amount in stacks) == size > 0
+    assert all("main" in stack for stack, _, amount in stacks if int(amount) > 100_000)
+    snapshots = exported("massif").decode().split("#-----------\nsnapshot=")[1:]
+    assert max(int(re.search(r"mem_heap_B=(\d+)", text)[1]) for text in snapshots) == size
+    rows = list(csv.reader(exported("csv").decode().splitlines()))
+    assert rows[0][1] == "mapped bytes" and max(float(row[1]) for row in rows[1:]) == size
+    tracks = json.loads(exported("perfetto"))["traceEvents"]
+    assert max(event["args"]["bytes"] for event in tracks if event["name"] == "mapped bytes") == size
+    held = biggest = 0
+    infos: list[int] = []
+    for line in exported("heaptrack").decode().splitlines():
+        word, *rest = line.split()
+        if word == "a":
+            infos.append(int(rest[0], 16))
+        elif word in "+-":
+            held += infos[int(rest[0], 16)] * (1 if word == "+" else -1)
+            biggest = max(biggest, held)
+    assert biggest == pytest.approx(size, rel=1 / 4096)
+    refused = subprocess.run([sys.executable, "-I", "-m", "heapyard", "profile", "export", "pprof", str(path), "--mapped"],
+                             capture_output=True, text=True)
+    assert refused.returncode == 2 and "pprof has what was mapped beside what was allocated" in refused.stderr
 
 
 def decoded(data: bytes) -> Iterator[int]:

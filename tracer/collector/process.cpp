@@ -265,7 +265,7 @@ void Process::write_meta(Text& text) const {
   const double began =
       static_cast<double>(real_ns()) * 1e-9 - static_cast<double>(monotonic_ns() - clock_.start_nanoseconds()) * 1e-9;
   Json json(text);
-  json.open('{').field("format", 1).field("pid", pid()).field("parent", tasks_.parent(header().parent));
+  json.open('{').field("format", 2).field("pid", pid()).field("parent", tasks_.parent(header().parent));
   json.field("attached", header().attached != 0).field("mode", name_of(control_.mode()));
   json.field("interval", control_.interval()).field("depth", header().depth);
   json.field("page_record", LossyRecorder::kFloor).field("rate", Pace::kFirstRate).field("started", began);

@@ -23,7 +23,8 @@ using shared::Resident;
 // An area as smaps tells of it. Bytes.
 struct Area {
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t resident = 0, anonymous = 0, shared = 0, swapped = 0, huge = 0, lazy = 0;
+  Residency there;
+  std::uint64_t anonymous = 0, lazy = 0;
   bool readable = false, executable = false;
   std::string path;
   bool is_file() const { return !path.empty() && path[0] == '/'; }
@@ -61,12 +62,12 @@ void parse_field(std::string_view line, Area& area) {
   const std::size_t colon = line.find(':');
   if (colon == line.npos) return;
   const std::string_view name = line.substr(0, colon);
-  std::uint64_t* const field = name == "Rss"                                      ? &area.resident
+  std::uint64_t* const field = name == "Rss"                                      ? &area.there.resident
                                : name == "Anonymous"                              ? &area.anonymous
-                               : name == "Shared_Clean" || name == "Shared_Dirty" ? &area.shared
-                               : name == "AnonHugePages"                          ? &area.huge
+                               : name == "Shared_Clean" || name == "Shared_Dirty" ? &area.there.shared
+                               : name == "AnonHugePages"                          ? &area.there.huge
                                : name == "LazyFree"                               ? &area.lazy
-                               : name == "Swap"                                   ? &area.swapped
+                               : name == "Swap"                                   ? &area.there.swapped
                                                                                   : nullptr;
   if (field == nullptr) return;
   const std::size_t digits = line.find_first_not_of(' ', colon + 1);
@@ -96,7 +97,7 @@ std::vector<Area> areas_of(std::uint32_t pid, const std::function<void()>& meanw
   return areas;
 }
 
-// Which pages are there: one word for each, with the top bit set.
+// Which pages are there, lie in swap, or are of no other process: one word for each, with bits 63, 62 and 56.
 class PageMap {
  public:
   explicit PageMap(std::uint32_t pid)
@@ -107,28 +108,42 @@ class PageMap {
   PageMap(const PageMap&) = delete;
   PageMap& operator=(const PageMap&) = delete;
 
-  // Bytes of [begin, end) that are resident. Where the kernel does not say, or much was asked already, as large a share
-  // of `resident` as it is of the area.
-  std::uint64_t resident(std::uint64_t begin, std::uint64_t end, const Area& area) {
+  // What of [begin, end) is there. Where the kernel does not say, or much was asked already, as large a share of the
+  // area's as it is of the area; which pages are huge is not asked at all.
+  Residency within(std::uint64_t begin, std::uint64_t end, const Area& area) {
     const std::uint64_t pages = (end - begin) / kPage;
-    std::uint64_t count = 0;
+    Residency found;
     for (std::uint64_t done = 0; file_ >= 0 && pages <= left_ && done < pages;) {
       const std::uint64_t part = std::min<std::uint64_t>(pages - done, std::size(words_));
       const ssize_t got = pread(file_, words_, part * 8, static_cast<off_t>((begin / kPage + done) * 8));
       if (got <= 0) break;
       const auto words = static_cast<std::uint64_t>(got) / 8;
-      for (std::uint64_t index = 0; index < words; ++index) count += words_[index] >> 63;
+      for (std::uint64_t index = 0; index < words; ++index) {
+        const std::uint64_t word = words_[index], resident = word >> 63;
+        found.resident += resident * kPage;
+        found.shared += (resident & ~(word >> 56)) * kPage;
+        found.swapped += (word >> 62 & 1) * kPage;
+      }
       done += words;
       if (done == pages) {
         left_ -= pages;
-        return count * kPage;
+        found.huge = part_of(area.there.huge, found.resident, area.there.resident);
+        return found;
       }
     }
-    const double share = static_cast<double>(end - begin) / static_cast<double>(area.end - area.begin);
-    return static_cast<std::uint64_t>(share * static_cast<double>(area.resident)) & ~std::uint64_t{kPage - 1};
+    const auto share = [&](std::uint64_t bytes) { return part_of(bytes, end - begin, area.end - area.begin); };
+    const Residency& all = area.there;
+    return {share(all.resident), share(all.shared), share(all.huge), share(all.swapped)};
   }
 
  private:
+  // In whole pages.
+  static std::uint64_t part_of(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) return 0;
+    const double share = static_cast<double>(part) / static_cast<double>(whole);
+    return static_cast<std::uint64_t>(std::min(share, 1.0) * static_cast<double>(bytes)) & ~std::uint64_t{kPage - 1};
+  }
+
   int file_;
   std::uint64_t left_ = 1u << 20;  // pages that may still be looked at: 8 MiB of words
   std::uint64_t words_[4096];
@@ -168,33 +183,34 @@ class Reader {
   static constexpr std::uint64_t kGuard = 64u << 10;  // bytes below a stack that nobody may touch, at most
 
   void take(const Area& area, bool of_library, bool guarded) {
-    account_.resident += area.resident;
-    account_.shared += area.shared;
-    account_.swapped += area.swapped;
+    account_.resident += area.there.resident;
+    account_.shared += area.there.shared;
+    account_.swapped += area.there.swapped;
     account_.part(Resident::kLazy) += area.lazy;
     if (is_tracers(area)) {
-      account_.part(Resident::kTracer) += area.resident;
+      account_.part(Resident::kTracer) += area.there.resident;
       return;
     }
-    std::uint64_t rest = area.resident;
+    std::uint64_t rest = area.there.resident;
     // Takes what of a range is resident from the rest.
     const auto part_of = [&](std::uint64_t begin, std::uint64_t end) {
-      const bool whole = begin == area.begin && end == area.end;
-      const std::uint64_t part = whole || rest == 0 ? rest : std::min(rest, pages_.resident(begin, end, area));
-      rest -= part;
+      const bool whole = (begin == area.begin && end == area.end) || area.there.resident + area.there.swapped == 0;
+      Residency part = whole ? area.there : pages_.within(begin, end, area);
+      part.resident = std::min(rest, part.resident);
+      rest -= part.resident;
       return part;
     };
     tracers_.each_within(area.begin, area.end, [&](std::uint64_t begin, std::uint64_t end, std::uint32_t) {
-      account_.part(Resident::kTracer) += part_of(begin, end);
+      account_.part(Resident::kTracer) += part_of(begin, end).resident;
     });
     mappings_.each_within(area.begin, area.end, [&](std::uint64_t begin, std::uint64_t end, std::uint32_t chain) {
       if (chain == ProgramMappings::kAllocators) {
-        account_.part(Resident::kAllocator) += part_of(begin, end);
+        account_.part(Resident::kAllocator) += part_of(begin, end).resident;
         return;
       }
       if (chain >= account_.chains.size()) account_.chains.resize(chain + 1);
       MappedByChain& owner = account_.chains[chain];
-      owner.resident += part_of(begin, end);
+      owner.there += part_of(begin, end);
       owner.mapped += end - begin;
       ++owner.pieces;
     });
@@ -213,7 +229,7 @@ class Reader {
     } else {
       const bool allocators = !of_.glibc || area.path == "[heap]" || area.begin % kArena == 0 || holds_a_sample(area);
       account_.part(allocators ? Resident::kAllocator : Resident::kUnknown) += rest;
-      if (allocators) account_.part(Resident::kHuge) += std::min(rest, area.huge);
+      if (allocators) account_.part(Resident::kHuge) += std::min(rest, area.there.huge);
     }
   }
 

@@ -23,8 +23,21 @@
 
 namespace heapyard::tracer {
 
+// Bytes. Of what is resident other processes have a part too, and a part lies in huge pages.
+struct Residency {
+  std::uint64_t resident = 0, shared = 0, huge = 0, swapped = 0;
+  Residency& operator+=(const Residency& more) {
+    resident += more.resident;
+    shared += more.shared;
+    huge += more.huge;
+    swapped += more.swapped;
+    return *this;
+  }
+};
+
 struct MappedByChain {
-  std::uint64_t resident = 0, mapped = 0, pieces = 0;  // bytes, bytes, mappings
+  Residency there;
+  std::uint64_t mapped = 0, pieces = 0;  // bytes, mappings
 };
 
 struct ResidentAccount {

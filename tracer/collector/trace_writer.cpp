@@ -93,7 +93,8 @@ void TraceWriter::account(const ResidentAccount& account, std::uint64_t now) {
     const MappedByChain& mapped = account.chains[chain];
     if (mapped.pieces == 0) continue;
     for (const std::uint64_t number :
-         {std::uint64_t{accounts_.chains[chain].node}, mapped.resident, mapped.mapped, mapped.pieces})
+         {std::uint64_t{accounts_.chains[chain].node}, mapped.there.resident, mapped.mapped, mapped.pieces,
+          mapped.there.shared, mapped.there.huge, mapped.there.swapped})
       out.number(number);
   }
   if (!room(out.size()) || compositions_ + out.size() > limit_ / 4) return;

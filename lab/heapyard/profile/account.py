@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .trace import Snapshot, Trace
 
 
+AS = ("shared", "huge", "swapped")
 _SOON = 0.05  # seconds within which the collector looks when it is asked to
 
 
@@ -34,7 +35,8 @@ class Account:
     """The account of one instant, without what the tracer takes itself. Bytes; `time` in seconds.
 
     `live`: of blocks that the program had not freed, resident or not. `nodes`, `mapped_resident`, `mapped`, `pieces`: per
-    call chain that had memory mapped, its node, and what it owned. `swapped` lies beside the resident memory.
+    call chain that had memory mapped, its node, and what it owned; `mapped_as`, columns as in AS: what of the resident part other
+    processes have too or lies in huge pages, and what lies in swap beside it. `swapped` lies beside the resident memory too.
     """
 
     time: float
@@ -47,6 +49,7 @@ class Account:
     mapped_resident: np.ndarray
     mapped: np.ndarray
     pieces: np.ndarray
+    mapped_as: np.ndarray
 
     @property
     def parts(self) -> list[Part]:
@@ -74,20 +77,21 @@ class Account:
 
         there = self.mapped_resident > 0
         return Snapshot("mapped", "", self.time, int(self.mapped_resident.sum()), self.nodes[there], self.mapped_resident[there],
-                        self.pieces[there], np.zeros(int(there.sum()), np.int64))
+                        self.pieces[there], np.zeros(int(there.sum()), np.int64), self.mapped_as[there])
 
 
-def account_of(chunk: Chunk) -> Account:
+def account_of(chunk: Chunk, trace_format: int) -> Account:
     """Reads a chunk of kind A (docs/trace-format.md). O(bytes)."""
     import numpy as np
 
     fields = Fields(chunk.data)
     live, resident, shared, swapped = (fields.number() for _ in range(4))
     parts = [fields.number() for _ in range(fields.number())]
-    rows = numbers(fields.rest()).astype(np.int64).reshape(-1, 4)
+    rows = numbers(fields.rest()).astype(np.int64).reshape(-1, 4 if trace_format == 1 else 4 + len(AS))
+    how = rows[:, 4:] if trace_format > 1 else np.zeros((len(rows), len(AS)), np.int64)
     rest = {which: parts[which] if which < len(parts) else 0 for which in Resident}
     return Account(chunk.begin / 1e6, live, resident - rest[Resident.TRACER], shared, swapped, rest,
-                   *(rows[:, column] for column in range(4)))
+                   rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3], how)
 
 
 def fullest(accounts: list[Account]) -> Account | None:

@@ -38,12 +38,16 @@ _NORMAL = 1.959964  # 97.5 % of the normal distribution lie below
 
 @dataclass(frozen=True, slots=True)
 class ChainMemory:
-    """What one chain owns at an instant. `deviation`: the standard error of its bytes; 0 when every event was recorded."""
+    """What one chain owns at an instant. `deviation`: the standard error of its bytes; 0 when every event was recorded.
+
+    `mapped_as`: of mappings, bytes as in account.AS.
+    """
 
     node: int
     bytes: int
     blocks: int
     deviation: float
+    mapped_as: tuple[int, ...] = ()
 
     @property
     def error(self) -> float:
@@ -172,8 +176,10 @@ def owners(trace: Trace, snapshot: Snapshot) -> list[ChainMemory]:
     interval = trace.interval
     deviations = deviations_of(interval, snapshot)
     order = np.argsort(-snapshot.bytes, kind="stable")
+    how = snapshot.mapped_as.tolist() if snapshot.mapped_as is not None else [()] * len(order)
     return [
-        ChainMemory(int(snapshot.nodes[i]), int(snapshot.bytes[i]), int(snapshot.blocks[i]), float(deviations[i])) for i in order
+        ChainMemory(int(snapshot.nodes[i]), int(snapshot.bytes[i]), int(snapshot.blocks[i]), float(deviations[i]), tuple(how[i]))
+        for i in order
     ]
 
 
@@ -187,7 +193,8 @@ def as_read(naming: Naming, found: Sequence[ChainMemory]) -> list[ChainMemory]:
         key = tuple(frames) if frames[0].is_script else chain.node
         first = alike.get(key)
         alike[key] = chain if first is None else ChainMemory(
-            first.node, first.bytes + chain.bytes, first.blocks + chain.blocks, math.hypot(first.deviation, chain.deviation))
+            first.node, first.bytes + chain.bytes, first.blocks + chain.blocks, math.hypot(first.deviation, chain.deviation),
+            tuple(map(sum, zip(first.mapped_as, chain.mapped_as, strict=True))))
     return sorted(alike.values(), key=lambda chain: -chain.bytes)
 
 

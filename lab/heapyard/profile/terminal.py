@@ -199,7 +199,9 @@ def _row(chain: ChainMemory, snapshot: Snapshot, inner: Frame, callers: str, sam
         text.append(f" {inner.place}", style="dim")
     if callers:
         text.append("\n" + " " * 17 + callers, style="dim")
-    text.append("\n" + " " * 17 + f"{blocks}{error}", style="dim")
+    kinds = ("shared", "in huge pages", "in swap")
+    also = [f"{format_bytes(size)} {kind}" for size, kind in zip(chain.mapped_as, kinds, strict=False) if size]
+    text.append("\n" + " " * 17 + ", ".join([f"{blocks}{error}", *also]), style="dim")
     return text
 
 

@@ -34,7 +34,8 @@ class Module:
 class Snapshot:
     """The composition of an instant: node, bytes and blocks of every chain that owned something.
 
-    `deviation`: standard errors of the bytes; None where only recorded changes tell of the instant.
+    `deviation`: standard errors of the bytes; None where only recorded changes tell of the instant. `mapped_as`: of mappings,
+    bytes as in account.AS.
 
     `kind`: peak, end, mark (named by the program) or step (the tracer changed how it samples).
     """
@@ -47,6 +48,7 @@ class Snapshot:
     bytes: np.ndarray
     blocks: np.ndarray
     deviation: np.ndarray | None = None
+    mapped_as: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class Trace:
     `totals`: columns time, bytes, low, high, blocks, rss, allocations, frees.
     `chains`: columns node, cut, allocations, allocated, temporary, peak. `sizes`: columns bin, blocks, bytes.
     `scripts`: place of a script by its number -> (function, file, line); module 0's offsets from SCRIPT_PLACES on are such.
-    `accounts`: what the resident memory was at some instants, in order of time.
+    `accounts`: what the resident memory was at some instants, in order of time. `owned`: what the chains' bytes are, "live"
+    or "mapped" (mapped.py).
     `finished`: False when the collector was killed; then what it had written is here.
     """
 
@@ -95,6 +98,7 @@ class Trace:
     symbols: dict[str, Any] | None = field(default=None)
     accounts: list[Account] = field(default_factory=list)
     scripts: dict[int, tuple[str, str, int]] = field(default_factory=dict)
+    owned: str = "live"
 
     @property
     def program(self) -> str:
@@ -142,8 +146,9 @@ def load_trace(path: Path) -> Trace:
     tree = np.concatenate([root, tree])
     time, node, value, low, high = _changes(of.get(ChunkKind.CHANGES, []))
     symbols = json.loads(of[ChunkKind.SYMBOLS][-1].data) if ChunkKind.SYMBOLS in of else None
+    meta = json.loads(of[ChunkKind.META][0].data)
     return Trace(
-        path=path, meta=json.loads(of[ChunkKind.META][0].data),
+        path=path, meta=meta,
         end=json.loads(of[ChunkKind.END][-1].data) if ChunkKind.END in of else {},
         finished=finished, modules=_modules(of.get(ChunkKind.MODULES, [])), parent=tree[:, 0], module=tree[:, 1], offset=tree[:, 2],
         time=time, node=node, value=value, low=low, high=high, totals=_totals(of.get(ChunkKind.TOTALS, [])),
@@ -152,7 +157,7 @@ def load_trace(path: Path) -> Trace:
         threads=[t for c in of.get(ChunkKind.THREADS, []) for t in _threads(c)],
         sizes=_table([numbers(c.data) for c in of.get(ChunkKind.SIZES, [])], 3), symbols=symbols,
         scripts={number: place for c in of.get(ChunkKind.SCRIPTS, []) for number, place in _scripts(c)},
-        accounts=[account_of(c) for c in of.get(ChunkKind.ACCOUNT, [])],
+        accounts=[account_of(c, meta["format"]) for c in of.get(ChunkKind.ACCOUNT, [])],
     )
 
 

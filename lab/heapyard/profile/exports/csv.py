@@ -27,7 +27,7 @@ def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
     import numpy as np
 
     times = np.unique(np.append(np.linspace(0, trace.duration, _ROWS), snapshot.time))
-    heading, columns = ["seconds", "live bytes", "resident bytes"], [times]
+    heading, columns = ["seconds", f"{trace.owned} bytes", "resident bytes"], [times]
     at = np.searchsorted(trace.totals[:, 0], times, side="right") - 1 if len(trace.totals) else np.full(len(times), -1)
     for field in (1, 5):
         columns.append(np.where(at >= 0, trace.totals[np.maximum(at, 0), field], 0) if len(trace.totals) else np.zeros(len(times)))

@@ -27,7 +27,7 @@ def render(trace: Trace, naming: Naming, snapshot: Snapshot) -> bytes:
         events.append({"ph": "C", "pid": pid, "name": name, "ts": round(seconds * 1e6, 3), "args": {"bytes": value}})
 
     for row in trace.totals.tolist():
-        counter("live bytes", row[0], row[1])
+        counter(f"{trace.owned} bytes", row[0], row[1])
         counter("resident bytes", row[0], row[5])
     for account in trace.accounts:  # one track of several values: they are stacked
         parts = {part.name: part.bytes for part in sorted(account.parts, key=lambda part: part.key)}
