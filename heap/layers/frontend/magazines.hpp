@@ -5,10 +5,11 @@
 // empty at first, then of kFirst blocks, and doubles whenever it had to be filled or emptied, up to kMost blocks or
 // kMostBytes. All arrays of a thread together may hold as much as a budget says: kBase bytes, and this thread's share
 // of a part of what the heap has in use. Where that is spent, arrays of other classes shrink, one after the other. Half
-// an array is filled from the depot (depot.hpp), or from the spans; and emptied to them. Cost: allocate and free O(1),
-// without a lock or an atomic instruction. refill and release O(kMost) and that of the spans; they shrink at most
-// kShrunk other arrays. Memory: two pages of a thread, and a word for each block that a grown array may hold. Fork: the
-// child gives back what threads held that it does not have.
+// an array is filled from the depot (depot.hpp), or from the spans; and emptied to them. An array that has not been
+// filled or emptied for some hundred slow paths of others is emptied wholly: its blocks keep spans in use. Cost:
+// allocate and free O(1), without a lock or an atomic instruction. refill and release O(kMost) and that of the spans;
+// they shrink at most kShrunk other arrays. Memory: two pages of a thread, and a word for each block that a grown array
+// may hold. Fork: the child gives back what threads held that it does not have.
 #pragma once
 
 #include <algorithm>
@@ -48,6 +49,9 @@ class Magazines : public NothingHeld {
     unsigned hand;              // the class that shrinks next
     unsigned part;              // of each class, that its blocks come from
     std::size_t budgeted;       // bytes that all arrays together may hold
+    unsigned turns;             // slow paths
+    unsigned watched;           // the class that was looked at last
+    bool busy[kClasses];        // has had a slow path since it was looked at
     std::atomic<Thread*> link;  // with `before`: of all front ends
     Thread* before;
   };
@@ -90,6 +94,7 @@ class Magazines : public NothingHeld {
     unsigned first = 0;
     if (visit.thread == nullptr) return spans_.allocate(c, &one, 1, first) == 1 ? one : nullptr;
     Thread& thread = *visit.thread;
+    look_around(thread, c);
     grow(thread, c);
     void** const floor = thread.floor[c];
     const std::size_t room = capacity(thread, c);
@@ -106,6 +111,7 @@ class Magazines : public NothingHeld {
     if (visit.thread == nullptr) return spans_.free(c, &block, 1);
     Thread& thread = *visit.thread;
     if (thread.top[c] == thread.limit[c]) {
+      look_around(thread, c);
       grow(thread, c);
       if (thread.top[c] == thread.limit[c]) {
         const auto full = static_cast<unsigned>(thread.top[c] - thread.floor[c]);
@@ -188,7 +194,8 @@ class Magazines : public NothingHeld {
   using Depot = heapyard::Depot<Classes, Pages, Spans::kParts>;
   static_assert(Depot::kMost * 2 == kMost);
   static constexpr unsigned kLooks = 8;
-  static constexpr std::size_t kLeast = 2;  // blocks that an array keeps when others need the budget
+  static constexpr unsigned kPatience = 16;  // slow paths between two looks at a class
+  static constexpr std::size_t kLeast = 2;   // blocks that an array keeps when others need the budget
   static constexpr std::size_t kPage = std::size_t{4} << 10;
   // A thread, then its first arrays, then those that grew.
   static constexpr std::size_t kThread =
@@ -234,6 +241,23 @@ class Magazines : public NothingHeld {
     }
     thread.limit[c] = thread.floor[c] + next;
     thread.budgeted += more;
+  }
+
+  // Now and then another class: where no slow path came by since the last look, the blocks go back to their spans. A
+  // few that lie in an array for long keep as many spans from becoming empty.
+  void look_around(Thread& thread, unsigned c) {
+    thread.busy[c] = true;
+    if (++thread.turns % kPatience != 0) [[likely]]
+      return;
+    thread.watched = thread.watched + 1 < kClasses ? thread.watched + 1 : 1;
+    const unsigned other = thread.watched;
+    const auto n = static_cast<unsigned>(thread.top[other] - thread.floor[other]);
+    if (thread.busy[other] || n <= kLeast) {
+      thread.busy[other] = other == c;
+      return;
+    }
+    spans_.free(other, thread.floor[other], n);
+    thread.top[other] = thread.floor[other];
   }
 
   // Of the next few classes the first but this that has more than a little halves, and is emptied to that.

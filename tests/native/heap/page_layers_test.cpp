@@ -662,6 +662,25 @@ TEST(Magazines, WhatAThreadKeepsStaysWithinItsBudget) {
   EXPECT_TRUE(Whole::runs.consistent() && Whole::pool.consistent());
 }
 
+// Sixty of them in an array may keep as many spans.
+TEST(Magazines, BlocksOfAClassThatIsNoLongerUsedGoToTheirSpans) {
+  ScarcePages::left = SIZE_MAX;
+  std::thread([] {
+    std::vector<void*> blocks(20'000);
+    for (void*& block : blocks) block = WholeHeap::allocate(96);
+    std::shuffle(blocks.begin(), blocks.end(), std::mt19937(5));
+    for (void* block : blocks) WholeHeap::free(block);
+    EXPECT_GT(Whole::runs.used_bytes(), std::size_t{500} << 10);
+    std::vector<void*> others(64);
+    for (int turn = 0; turn < 200; ++turn) {
+      for (void*& block : others) block = WholeHeap::allocate(4000);
+      for (void* block : others) WholeHeap::free(block);
+    }
+    EXPECT_LT(Whole::runs.used_bytes(), std::size_t{100} << 10);
+  }).join();
+  EXPECT_EQ(Whole::runs.used_bytes(), 0u);
+}
+
 // One thread allocates what another frees: the depot passes on whole batches, and keeps no more than its budget.
 TEST(Magazines, BlocksThatAnotherThreadFreesComeBack) {
   ScarcePages::left = SIZE_MAX;
