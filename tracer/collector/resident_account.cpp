@@ -197,6 +197,8 @@ class Reader {
       const bool whole = (begin == area.begin && end == area.end) || area.there.resident + area.there.swapped == 0;
       Residency part = whole ? area.there : pages_.within(begin, end, area);
       part.resident = std::min(rest, part.resident);
+      part.shared = std::min(part.resident, part.shared);
+      part.huge = std::min(part.resident, part.huge);
       rest -= part.resident;
       return part;
     };
