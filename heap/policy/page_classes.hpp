@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Size classes of blocks that lie in runs of small pages.
 //
-// Idea: steps of 16 bytes to 256, then eight per octave to 32 KiB, so that a block wastes an eighth at most. Every
-// multiple of a power of two up to a page is itself a class, and spans begin at pages. So an aligned request chooses a
-// class, and needs nothing else. A span of a class is as small as its live bytes ask: four choices of pages, of which
+// Idea: steps of 16 bytes to 256, then eight per octave to 32 KiB, so that a block wastes an eighth at most. From 1 KiB
+// on one more: a power of two and a little, for buffers with a header. A block that is a multiple of a power of two, up
+// to a page, is of a class that is one too, and spans begin at pages. So an aligned request chooses a class, and needs
+// nothing else. A span of a class is as small as its live bytes ask: four choices of pages, of which
 // each leaves little behind its last block. Class 0 stands for what is no block of a class.
 // Cost: O(1); up to 1 KiB one look into a table.
 #pragma once
@@ -20,22 +21,29 @@ inline constexpr std::size_t kSmallPage = std::size_t{1} << kSmallPageLog2;
 
 namespace page_classes {
 
-inline constexpr unsigned kFine = 16;  // steps of 16 bytes
-inline constexpr unsigned kClasses = 1 + kFine + 7 * 8;
+inline constexpr unsigned kFine = 16;                // steps of 16 bytes
+inline constexpr unsigned kSmaller = kFine + 2 * 8;  // classes up to 1 KiB
+inline constexpr unsigned kClasses = 1 + kSmaller + 5 * 9;
 inline constexpr unsigned kMostBlocks = 512;           // of a span
 inline constexpr unsigned kTargets[] = {1, 4, 8, 16};  // pages of a span, by the live bytes of the class
 inline constexpr unsigned kChoices = 4;
 
 constexpr std::uint32_t bytes_of(unsigned c) {
   if (c <= kFine) return c * 16;
-  const unsigned octave = 8 + (c - kFine - 1) / 8, step = (c - kFine - 1) % 8;
-  return (9 + step) << (octave - 3);
+  if (c <= kSmaller) {
+    const unsigned octave = 8 + (c - kFine - 1) / 8, step = (c - kFine - 1) % 8;
+    return (9 + step) << (octave - 3);
+  }
+  const unsigned octave = 10 + (c - kSmaller - 1) / 9, step = (c - kSmaller - 1) % 9;
+  return step == 0 ? 33u << (octave - 5) : (8 + step) << (octave - 3);
 }
 constexpr unsigned class_of(std::size_t bytes) {
   if (bytes <= kFine * 16) return bytes == 0 ? 1 : static_cast<unsigned>((bytes + 15) / 16);
   const auto octave = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;  // 8 to 14
   const auto step = static_cast<unsigned>((bytes - 1) >> (octave - 3)) - 8;
-  return 1 + kFine + (octave - 8) * 8 + step;
+  if (octave < 10) return 1 + kFine + (octave - 8) * 8 + step;
+  const bool little = (bytes - 1) >> (octave - 5) == 32;
+  return 1 + kSmaller + (octave - 10) * 9 + (little ? 0 : 1 + step);
 }
 constexpr unsigned blocks_of(unsigned c, unsigned pages) {
   const std::size_t blocks = pages * kSmallPage / bytes_of(c);
