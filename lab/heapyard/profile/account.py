@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .trace import Snapshot, Trace
 
 
-AS = ("shared", "huge", "swapped")
+MAPPED_AS = ("shared", "huge", "swapped")
 _SOON = 0.05  # seconds within which the collector looks when it is asked to
 
 
@@ -35,8 +35,8 @@ class Account:
     """The account of one instant, without what the tracer takes itself. Bytes; `time` in seconds.
 
     `live`: of blocks that the program had not freed, resident or not. `nodes`, `mapped_resident`, `mapped`, `pieces`: per
-    call chain that had memory mapped, its node, and what it owned; `mapped_as`, columns as in AS: what of the resident part other
-    processes have too or lies in huge pages, and what lies in swap beside it. `swapped` lies beside the resident memory too.
+    call chain that had memory mapped, its node, and what it owned. `mapped_as`, columns as in MAPPED_AS: what of the resident
+    part other processes have too or lies in huge pages, and what lies in swap. `swapped` lies beside the resident memory too.
     """
 
     time: float
@@ -87,8 +87,8 @@ def account_of(chunk: Chunk, trace_format: int) -> Account:
     fields = Fields(chunk.data)
     live, resident, shared, swapped = (fields.number() for _ in range(4))
     parts = [fields.number() for _ in range(fields.number())]
-    rows = numbers(fields.rest()).astype(np.int64).reshape(-1, 4 if trace_format == 1 else 4 + len(AS))
-    how = rows[:, 4:] if trace_format > 1 else np.zeros((len(rows), len(AS)), np.int64)
+    rows = numbers(fields.rest()).astype(np.int64).reshape(-1, 4 if trace_format == 1 else 4 + len(MAPPED_AS))
+    how = rows[:, 4:] if trace_format > 1 else np.zeros((len(rows), len(MAPPED_AS)), np.int64)
     rest = {which: parts[which] if which < len(parts) else 0 for which in Resident}
     return Account(chunk.begin / 1e6, live, resident - rest[Resident.TRACER], shared, swapped, rest,
                    rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3], how)

@@ -40,7 +40,7 @@ _NORMAL = 1.959964  # 97.5 % of the normal distribution lie below
 class ChainMemory:
     """What one chain owns at an instant. `deviation`: the standard error of its bytes; 0 when every event was recorded.
 
-    `mapped_as`: of mappings, bytes as in account.AS.
+    `mapped_as`: of mappings, bytes as in account.MAPPED_AS.
     """
 
     node: int

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .account import AS, fullest, nearest
+from .account import MAPPED_AS, fullest, nearest
 from .chains import Naming, owners, total_error
 from .terminal import warnings
 
@@ -51,7 +51,7 @@ def _snapshot(trace: Trace, naming: Naming, snapshot: Snapshot) -> dict[str, Any
         "error_95": total_error(found),
         "chains": [
             {"bytes": c.bytes, "blocks": c.blocks, "error_95": c.error,
-             **{f"{kind}_bytes": size for kind, size in zip(AS, c.mapped_as, strict=False)},
+             **{f"{kind}_bytes": size for kind, size in zip(MAPPED_AS, c.mapped_as, strict=False)},
              "frames": [{"function": f.function, "file": f.file, "line": f.line, "module": f.module} for f in naming.chain(c.node)]}
             for c in found
         ],

@@ -35,7 +35,7 @@ class Snapshot:
     """The composition of an instant: node, bytes and blocks of every chain that owned something.
 
     `deviation`: standard errors of the bytes; None where only recorded changes tell of the instant. `mapped_as`: of mappings,
-    bytes as in account.AS.
+    bytes as in account.MAPPED_AS.
 
     `kind`: peak, end, mark (named by the program) or step (the tracer changed how it samples).
     """
