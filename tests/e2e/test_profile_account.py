@@ -49,16 +49,26 @@ def parts_of(account: Account) -> dict[str, int]:
     return {part.key: part.bytes for part in account.parts}
 
 
+def seen_at_marks(tmp_path: Path, **plan: object) -> tuple[Trace, dict[str, Account], dict[str, dict[str, int]]]:
+    """The program's trace, by phase what was seen while it lasted, and the truth. A busy machine may look too late: then again."""
+    for turn in range(3):
+        trace = only(traced(tmp_path / str(turn), program("mapped"), tmp_path / "truth", **plan))
+        marks = {s.name: s.time for s in trace.snapshots if s.kind == "mark"}
+        assert list(marks) == ["full", "less"]
+        seen = {name: [a for a in trace.accounts if time <= a.time < time + 0.25] for name, time in marks.items()}
+        if all(seen.values()):
+            return trace, {name: accounts[0] for name, accounts in seen.items()}, truth_of(tmp_path / "truth")
+    pytest.fail("nobody looked")
+
+
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
 @pytest.mark.parametrize("allocator", ALLOCATORS, ids=lambda a: a.name if a else "glibc")
 def test_mappings_are_the_truth_to_the_page(tmp_path: Path, mode: str, allocator):
     library = {} if allocator is None else {"library": allocator.library}
-    trace = only(traced(tmp_path, program("mapped"), tmp_path / "truth", mode=mode, **library))
-    truth = truth_of(tmp_path / "truth")
-    marks = {s.name: s.time for s in trace.snapshots if s.kind == "mark"}
+    trace, accounts, truth = seen_at_marks(tmp_path, mode=mode, **library)
     assert list(truth) == ["full", "less"]
     for phase, told in truth.items():
-        account = next(a for a in trace.accounts if marks[phase] <= a.time < marks[phase] + 0.25)
+        account = accounts[phase]
         stacks, of_malloc = told.pop("stacks"), told.pop("malloc")
         found = by_function(trace, account)
         assert {name: found[name] for name in told} == told
