@@ -6,7 +6,7 @@
 // kMostBytes. All arrays of a thread together may hold as much as a budget says: kBase bytes, and this thread's share
 // of a part of what the heap has in use. Where that is spent, arrays of other classes shrink, one after the other. Half
 // an array is filled from the depot (depot.hpp), or from the spans; and emptied to them. An array that has not been
-// filled or emptied for some hundred slow paths of others is emptied wholly: its blocks keep spans in use. Cost:
+// filled or emptied for a thousand slow paths of others, or two, is emptied wholly: its blocks keep spans in use. Cost:
 // allocate and free O(1), without a lock or an atomic instruction. refill and release O(kMost) and that of the spans;
 // they shrink at most kShrunk other arrays. Memory: two pages of a thread, and a word for each block that a grown array
 // may hold. Fork: the child gives back what threads held that it does not have.
