@@ -63,7 +63,7 @@ constinit std::atomic<std::uintptr_t> allocator_begin{0}, allocator_end{0};
 constinit OwnMemory own_memory;
 
 template <class Function>
-Function* of(const Pointer<Function>& pointer) {
+Function* next_of(const Pointer<Function>& pointer) {
   return pointer.load(std::memory_order_relaxed);
 }
 
@@ -204,20 +204,20 @@ using namespace heapyard::tracer;
 #define FRAME __builtin_frame_address(0)
 
 EXPORTED void* mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  void* const memory = of(next_mmap)(at, bytes, protection, flags, file, offset);
+  void* const memory = next_of(next_mmap)(at, bytes, protection, flags, file, offset);
   if (memory != MAP_FAILED) note_mapping(CALLER, memory, bytes, FRAME);
   return memory;
 }
 
 EXPORTED void* mmap64(void* at, std::size_t bytes, int protection, int flags, int file, off64_t offset) noexcept {
-  void* const memory = of(next_mmap)(at, bytes, protection, flags, file, offset);
+  void* const memory = next_of(next_mmap)(at, bytes, protection, flags, file, offset);
   if (memory != MAP_FAILED) note_mapping(CALLER, memory, bytes, FRAME);
   return memory;
 }
 
 EXPORTED int munmap(void* memory, std::size_t bytes) noexcept {
   note_unmapping(CALLER, memory, bytes);
-  return of(next_munmap)(memory, bytes);
+  return next_of(next_munmap)(memory, bytes);
 }
 
 // What fails leaves the old mapping as it was, whose chain is then the caller's.
@@ -227,7 +227,7 @@ EXPORTED void* mremap(void* old, std::size_t old_bytes, std::size_t bytes, int f
   void* const at = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void*) : nullptr;
   va_end(more);
   note_unmapping(CALLER, old, old_bytes);
-  void* const memory = of(next_mremap)(old, old_bytes, bytes, flags, at);
+  void* const memory = next_of(next_mremap)(old, old_bytes, bytes, flags, at);
   if (memory != MAP_FAILED)
     note_mapping(CALLER, memory, bytes, FRAME);
   else
@@ -236,7 +236,7 @@ EXPORTED void* mremap(void* old, std::size_t old_bytes, std::size_t bytes, int f
 }
 
 EXPORTED void* sbrk(std::intptr_t increment) noexcept {
-  void* const before = of(next_sbrk)(increment);
+  void* const before = next_of(next_sbrk)(increment);
   const auto from = reinterpret_cast<std::uintptr_t>(before);
   if (before != reinterpret_cast<void*>(-1) && increment != 0)
     note_break(CALLER, from, from + static_cast<std::uintptr_t>(increment), FRAME);
@@ -244,14 +244,14 @@ EXPORTED void* sbrk(std::intptr_t increment) noexcept {
 }
 
 EXPORTED int brk(void* end) noexcept {
-  const auto from = reinterpret_cast<std::uintptr_t>(of(next_sbrk)(0)), to = reinterpret_cast<std::uintptr_t>(end);
-  if (of(next_sbrk)(static_cast<std::intptr_t>(to - from)) == reinterpret_cast<void*>(-1)) return -1;
+  const auto from = reinterpret_cast<std::uintptr_t>(next_of(next_sbrk)(0)), to = reinterpret_cast<std::uintptr_t>(end);
+  if (next_of(next_sbrk)(static_cast<std::intptr_t>(to - from)) == reinterpret_cast<void*>(-1)) return -1;
   note_break(CALLER, from, to, FRAME);
   return 0;
 }
 
 EXPORTED void* shmat(int segment, const void* at, int flags) noexcept {
-  void* const memory = of(next_shmat)(segment, at, flags);
+  void* const memory = next_of(next_shmat)(segment, at, flags);
   const heapyard::os::KeepErrno keep;
   shmid_ds facts;
   if (memory != reinterpret_cast<void*>(-1) && shmctl(segment, IPC_STAT, &facts) == 0) {
@@ -264,5 +264,5 @@ EXPORTED void* shmat(int segment, const void* at, int flags) noexcept {
 EXPORTED int shmdt(const void* memory) noexcept {
   if (const std::size_t bytes = segments.take(memory); bytes != 0)
     note_unmapping(CALLER, const_cast<void*>(memory), bytes);
-  return of(next_shmdt)(memory);
+  return next_of(next_shmdt)(memory);
 }

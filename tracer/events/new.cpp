@@ -12,7 +12,7 @@
 #include "tracer/events/next_symbol.hpp"
 #include "tracer/events/recording.hpp"
 
-#define EXPORTED __attribute__((visibility("default")))
+#define VISIBLE __attribute__((visibility("default")))
 #define FRAME __builtin_frame_address(0)
 
 namespace {
@@ -70,7 +70,7 @@ class Next {
     const auto allocate = [&] { return Next::function<type>(next_##number.get())(__VA_ARGS__); }; \
     return recorded(size, FRAME, allocate);                                                       \
   }                                                                                               \
-  EXPORTED void* head parameters tail {                                                           \
+  VISIBLE void* head parameters tail {                                                            \
     const std::uintptr_t word = next_##number.get();                                              \
     if (Next::own(word)) {                                                                        \
       if (is_due(size)) [[unlikely]]                                                              \
@@ -81,7 +81,7 @@ class Next {
   }
 #define FREES(number, head, name, type, parameters, ...) \
   static constinit Next next_##number(name);             \
-  EXPORTED void head parameters noexcept {               \
+  VISIBLE void head parameters noexcept {                \
     const std::uintptr_t word = next_##number.get();     \
     if (Next::own(word) && watched(block)) [[unlikely]]  \
       record_free(block, FreeKind::kFree);               \

@@ -23,11 +23,11 @@ namespace heapyard::injector {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 5s;          // for a safe place
-constexpr auto kUntilStopped = 200ms;   // of a thread that was interrupted
-constexpr auto kUntilItWaitsAnew = 2s;  // of one whose wait has a time limit
-constexpr auto kPause = 5ms;            // between rounds
-constexpr std::size_t kMostLooks = 64;  // in a round
+constexpr auto kPatienceForAPlace = 5s;  // for a safe place
+constexpr auto kUntilStopped = 200ms;    // of a thread that was interrupted
+constexpr auto kUntilItWaitsAnew = 2s;   // of one whose wait has a time limit
+constexpr auto kPause = 5ms;             // between rounds
+constexpr std::size_t kMostLooks = 64;   // in a round
 
 // One injector per process at a time. The name goes when its owner does, however that ends.
 bool is_the_only_one(pid_t pid) {
@@ -182,7 +182,7 @@ Answer inject(const Request& request) {
   block_signals();
   if (!is_the_only_one(request.pid))
     return {.ending = Ending::kBusy, .text = "another heapyard is attaching to it just now"};
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kPatienceForAPlace;
   for (;;) {
     Looking looking(request);
     if (!looking.is_too_early() || Clock::now() >= until) return looking.result(until);

@@ -325,7 +325,7 @@ void reports(Report& report, Amount) {
   free(block);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kConformanceCases[] = {
     {"conformance", "symbols", "everything that makes blocks is the library's own", symbols},
     {"conformance", "malloc-alignment", "every size is aligned as C and the ABI demand", malloc_alignment},
     {"conformance", "zero-bytes", "requests of 0 bytes, free of null", zero_bytes},
@@ -344,6 +344,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> conformance_cases() { return kCases; }
+std::span<const Case> conformance_cases() { return kConformanceCases; }
 
 }  // namespace heapyard::check

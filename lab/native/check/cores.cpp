@@ -104,13 +104,13 @@ int be_dumped(Answers& answers, std::size_t) {
   std::abort();
 }
 
-constexpr Inner kInners[] = {{"dump", be_dumped}};
-constexpr Case kCases[] = {
+constexpr Inner kCoreInners[] = {{"dump", be_dumped}};
+constexpr Case kCoreCases[] = {
     {"system", "core-dump", "time and size of the core of a program with 10 MiB live", core_dump}};
 
 }  // namespace
 
-std::span<const Inner> core_inners() { return kInners; }
-std::span<const Case> core_cases() { return kCases; }
+std::span<const Inner> core_inners() { return kCoreInners; }
+std::span<const Case> core_cases() { return kCoreCases; }
 
 }  // namespace heapyard::check

@@ -59,7 +59,7 @@ void nothrow(Report& report, Amount) {
     report.fail("aligned nothrow new of %zu bytes gave a block", too_much);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kCxxCases[] = {
     {"c++", "every-form", "all forms of new and delete, aligned and sized", every_form},
     {"c++", "new-handler", "new asks its handler, then throws bad_alloc", handler},
     {"c++", "nothrow", "nothrow new gives null", nothrow},
@@ -67,6 +67,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> cxx_cases() { return kCases; }
+std::span<const Case> cxx_cases() { return kCxxCases; }
 
 }  // namespace heapyard::check

@@ -116,12 +116,12 @@ void mistakes(Report& report, Amount) {
   tell(report, "write_after_free", write_after_free);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kDetectionCases[] = {
     {"detection", "mistakes", "double frees, wrong pointers, overflows: what happens", mistakes, true},
 };
 
 }  // namespace
 
-std::span<const Case> detection_cases() { return kCases; }
+std::span<const Case> detection_cases() { return kDetectionCases; }
 
 }  // namespace heapyard::check

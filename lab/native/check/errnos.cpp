@@ -108,13 +108,13 @@ void as_glibc(Report& report, Amount) {
   }
 }
 
-constexpr Inner kInners[] = {{"errnos", try_all}};
-constexpr Case kCases[] = {
+constexpr Inner kErrnoInners[] = {{"errnos", try_all}};
+constexpr Case kErrnoCases[] = {
     {"conformance", "errno-of-refusals", "every function refuses with the errno that glibc leaves", as_glibc}};
 
 }  // namespace
 
-std::span<const Inner> errno_inners() { return kInners; }
-std::span<const Case> errno_cases() { return kCases; }
+std::span<const Inner> errno_inners() { return kErrnoInners; }
+std::span<const Case> errno_cases() { return kErrnoCases; }
 
 }  // namespace heapyard::check

@@ -199,7 +199,7 @@ void beside_threads(Report& report, Amount amount) {
   fork_beside(report, "pthread_create", kBusy, forks_of(amount));
 }
 
-constexpr Case kCases[] = {
+constexpr Case kForkingCases[] = {
     {"process", "fork-beside-stdio", "forks while threads are in fopen, getline and fflush(NULL)", beside_stdio},
     {"process", "fork-beside-dlopen", "forks while threads load and unload libraries", beside_dlopen},
     {"process", "fork-beside-names", "forks while threads look up localhost", beside_names},
@@ -209,6 +209,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> forking_cases() { return kCases; }
+std::span<const Case> forking_cases() { return kForkingCases; }
 
 }  // namespace heapyard::check

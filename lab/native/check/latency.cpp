@@ -156,7 +156,7 @@ void fast_path(Report& report, Amount) {
   }
 }
 
-constexpr Case kCases[] = {
+constexpr Case kLatencyCases[] = {
     {"latency", "fast-path", "instructions of a malloc and the free that follows it", fast_path},
     {"latency", "longest-call", "instructions of the longest single call, on hard heaps of 1,000 to 100,000 blocks",
      growth},
@@ -164,6 +164,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> latency_cases() { return kCases; }
+std::span<const Case> latency_cases() { return kLatencyCases; }
 
 }  // namespace heapyard::check

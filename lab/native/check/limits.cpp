@@ -128,7 +128,7 @@ void new_without_memory(Report& report, Amount) {
     report.fail("new without memory did not throw bad_alloc");
 }
 
-constexpr Case kCases[] = {
+constexpr Case kLimitCases[] = {
     {"limits", "address-space", "RLIMIT_AS: null and ENOMEM, then everything is to be had again", address_space},
     {"limits", "data", "RLIMIT_DATA: the same", data_limit},
     {"limits", "little-from-the-start", "a program starts with 512 MiB of address space", first_call_without_memory},
@@ -138,6 +138,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> limit_cases() { return kCases; }
+std::span<const Case> limit_cases() { return kLimitCases; }
 
 }  // namespace heapyard::check

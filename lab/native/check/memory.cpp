@@ -10,8 +10,6 @@
 namespace heapyard::check {
 namespace {
 
-constexpr double kMiB = 1 << 20;
-
 double mib(std::size_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
 void thread_succession(Report& report, Amount amount) {
@@ -230,7 +228,7 @@ void shifting_sizes(Report& report, Amount amount) {
   tell(report, watch.blowup(), std::max(kTooMuch, static_cast<double>(shifts - 1)));
 }
 
-constexpr Case kCases[] = {
+constexpr Case kMemoryCases[] = {
     {"memory", "thread-succession", "100,000 threads, one after the other, leave nothing behind", thread_succession},
     {"memory", "after-a-peak", "how much of a peak stays resident: at once, after seconds, after malloc_trim",
      after_a_peak},
@@ -242,6 +240,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> memory_cases() { return kCases; }
+std::span<const Case> memory_cases() { return kMemoryCases; }
 
 }  // namespace heapyard::check

@@ -276,7 +276,7 @@ void signals(Report& report, Amount amount) {
   if (!right) report.fail("a handler that allocates damaged the heap");
 }
 
-constexpr Case kCases[] = {
+constexpr Case kProcessCases[] = {
     {"process", "first-operations",
      "each call as the first of a process, before constructors; as the first of a thread", first_operations},
     {"process", "constructors", "constructors, atexit, destructors of static objects", constructors},
@@ -293,6 +293,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> process_cases() { return kCases; }
+std::span<const Case> process_cases() { return kProcessCases; }
 
 }  // namespace heapyard::check

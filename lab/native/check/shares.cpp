@@ -201,10 +201,10 @@ void group_limit(Report& report, Amount amount) {
     report.fail("with 24 MiB live in a container of 64 MiB the program %s; under glibc it ends well", own.words());
 }
 
-constexpr Inner kInners[] = {
+constexpr Inner kShareInners[] = {
     {"serve", serve_all}, {"threads-in-little", many_in_little}, {"live-in-group", live_in_group}};
 
-constexpr Case kCases[] = {
+constexpr Case kShareCases[] = {
     {"limits", "served-address-space", "how much is served under RLIMIT_AS, set later or from the start, beside glibc",
      served_address_space},
     {"limits", "served-data", "the same under RLIMIT_DATA", served_data},
@@ -214,7 +214,7 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Inner> share_inners() { return kInners; }
-std::span<const Case> share_cases() { return kCases; }
+std::span<const Inner> share_inners() { return kShareInners; }
+std::span<const Case> share_cases() { return kShareCases; }
 
 }  // namespace heapyard::check

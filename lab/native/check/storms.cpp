@@ -206,9 +206,9 @@ void accounting(Report& report, Amount amount) {
     report.note("with 10 MB in use mallinfo2 says %+.1f MB", held / 1e6);
 }
 
-constexpr Inner kInners[] = {{"many-at-once", many_at_once}};
+constexpr Inner kStormInners[] = {{"many-at-once", many_at_once}};
 
-constexpr Case kCases[] = {
+constexpr Case kStormCases[] = {
     {"stress", "thread-storm", "threads come and go at full rate and free each other's blocks", thread_storm},
     {"stress", "realloc-storm", "buffers grow side by side in 4 threads; system calls are counted", realloc_storm},
     {"memory", "many-threads", "10,000 threads at once: memory and page tables of each, beside glibc", threads_at_once},
@@ -217,7 +217,7 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Inner> storm_inners() { return kInners; }
-std::span<const Case> storm_cases() { return kCases; }
+std::span<const Inner> storm_inners() { return kStormInners; }
+std::span<const Case> storm_cases() { return kStormCases; }
 
 }  // namespace heapyard::check

@@ -145,7 +145,7 @@ void one_way(Report& report, Amount amount) {
   tell(report);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kStressCases[] = {
     {"stress", "random-walk", "one thread, every call, contents verified at each step", random_walk},
     {"stress", "across-threads", "4 threads free and resize each other's blocks", across_threads},
     {"stress", "one-way", "one thread allocates, three that never do free", one_way},
@@ -155,6 +155,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> stress_cases() { return kCases; }
+std::span<const Case> stress_cases() { return kStressCases; }
 
 }  // namespace heapyard::check

@@ -83,6 +83,8 @@ T* map_array(std::size_t count) {
   return static_cast<T*>(memory);
 }
 
+inline constexpr double kMiB = 1 << 20;  // bytes
+
 // Runs body(index) on so many threads and waits for all. Their number is below kMostThreads.
 inline constexpr std::size_t kMostThreads = 256;
 template <class Body>

@@ -19,8 +19,6 @@
 namespace heapyard::check {
 namespace {
 
-constexpr double kMiB = 1 << 20;
-
 // The first line of a small file, "" if there is none.
 const char* line_of(const char* path) {
   static char text[200];
@@ -349,10 +347,10 @@ void emulated(Report& report, Amount) {
 #endif
 }
 
-constexpr Inner kInners[] = {{"mixed", mixed},       {"sparse", sparse}, {"near-map-limit", near_map_limit},
-                             {"lock-all", lock_all}, {"charge", charge}, {"trivial", trivial}};
+constexpr Inner kSystemInners[] = {{"mixed", mixed},       {"sparse", sparse}, {"near-map-limit", near_map_limit},
+                                   {"lock-all", lock_all}, {"charge", charge}, {"trivial", trivial}};
 
-constexpr Case kCases[] = {
+constexpr Case kSystemCases[] = {
     {"system", "page-tables", "page tables of a program of small and large blocks, over its resident memory",
      page_tables},
     {"system", "huge-pages", "large blocks of which one byte is used, and small ones: resident memory beside glibc",
@@ -369,7 +367,7 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Inner> system_inners() { return kInners; }
-std::span<const Case> system_cases() { return kCases; }
+std::span<const Inner> system_inners() { return kSystemInners; }
+std::span<const Case> system_cases() { return kSystemCases; }
 
 }  // namespace heapyard::check
