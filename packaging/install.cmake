@@ -12,7 +12,13 @@ foreach(HEAP_NAME IN LISTS heap_names)
   set_target_properties(heap_${HEAP_NAME}_static PROPERTIES EXPORT_NAME ${HEAP_NAME}-static)
   install(TARGETS heap_${HEAP_NAME} heap_${HEAP_NAME}_static EXPORT heapyard-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT heaps
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT heaps)
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT heaps
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  set(HEAP_CFLAGS "")
+  if(HEAP_NAME STREQUAL "heapyard") # has an interface beyond malloc
+    file(RELATIVE_PATH include_dir /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix/${CMAKE_INSTALL_INCLUDEDIR})
+    set(HEAP_CFLAGS "-I\${pcfiledir}/${include_dir}")
+  endif()
   foreach(HEAP_KIND IN ITEMS "" "-static")
     set(HEAP_LIBS "-L\${libdir} -l${HEAP_NAME}")
     if(HEAP_KIND)
@@ -28,6 +34,8 @@ if(heap_names)
   install(EXPORT heapyard-targets NAMESPACE heapyard:: FILE heapyard-config.cmake DESTINATION ${heaps_package} COMPONENT heaps)
   write_basic_package_version_file(packaging/heapyard-config-version.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${PROJECT_BINARY_DIR}/packaging/heapyard-config-version.cmake DESTINATION ${heaps_package} COMPONENT heaps)
+  install(FILES ${PROJECT_SOURCE_DIR}/heap/include/heapyard.h ${PROJECT_SOURCE_DIR}/heap/include/heapyard.hpp
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT heaps)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT heaps)
 endif()
 

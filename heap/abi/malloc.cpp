@@ -39,7 +39,7 @@ bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)
 extern "C" {
 
 // For the tracer: from now on `events` is told of page records, spans and large blocks; null: nobody is.
-void heapyard_observe_pages(const heapyard::tracing::PageEvents* events) {
+void heapyard_observe_pages(const struct heapyard_page_events* events) {
   heapyard::tracing::page_events.store(events, std::memory_order_relaxed);
 }
 

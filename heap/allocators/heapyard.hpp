@@ -11,11 +11,13 @@
 //                     PageWindow    one window of address space
 //   large blocks      PageRuns      up to 1 GiB
 //                     LoneRanges    a mapping each
+//   limit             BoundedPages  what lies outside of the window counts against a limit
 //   pages             SystemPages
 // docs/allocator.md says why; docs/allocator-log.md what else was tried.
 #pragma once
 
 #include "heap/layers/backend/lone_ranges.hpp"
+#include "heap/layers/backend/memory_limit.hpp"
 #include "heap/layers/backend/observed_ranges.hpp"
 #include "heap/layers/backend/outside_spans.hpp"
 #include "heap/layers/backend/page_map.hpp"
@@ -35,7 +37,7 @@ struct HeapyardParts {
   using Window = WindowT;
   using Map = PageMap<Window>;
   using Runs = PageRuns<Map>;
-  using Outside = OutsideSpans<Pages, HeapyardParts>;
+  using Outside = BoundedPages<OutsideSpans<Pages, HeapyardParts>, HeapyardParts>;
   using Pool = PageSpans<Runs, Outside>;
   using Front = Magazines<Pool, Outside, HeapyardParts>;
   using Large = ObservedRanges<LoneRanges<Outside>>;

@@ -48,6 +48,7 @@ concept RunMap = GrowingWindow<typename T::Window> && requires(T map, PageRun* r
 template <class T>
 concept RunSource = RunMap<typename T::Map> && requires(T runs, const T& constant, PageRun* run) {
   { runs.free(run) } -> std::same_as<void>;
+  { runs.name_class(run, std::uint8_t{}) } -> std::same_as<void>;
   { constant.memory_of(run) } -> std::same_as<void*>;
   { T::bytes_of(run) } -> std::same_as<std::size_t>;
   { constant.used_bytes() } -> std::same_as<std::size_t>;

@@ -3,7 +3,8 @@
 //
 // Idea: an address in the window lies on a page, of which a table says the size class, or that it is not of one: then
 // it is of a large block, a run of pages of its own. A block outside of the window is a mapping of its own: one above
-// kLargestRun, or one of a thread that may not enter. This file joins window, map, runs, spans, front end and mappings.
+// kLargestRun, or one of a thread that may not enter. A block of a first-class heap lies in the window, and its page
+// has no class. This file joins window, map, runs, spans, front end and mappings.
 // Cost: up to the largest class that of the front end; beyond it that of the runs; above kLargestRun a system call.
 // When memory is out, the address space behind the last run goes back, and the heap tries again. Errors: null with
 // errno ENOMEM, or false.
@@ -12,6 +13,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "heap/layers/first_class.hpp"
+#include "heap/layers/first_class_heaps.hpp"
 #include "heap/layers/heap_usage.hpp"
 #include "heap/layers/page_concepts.hpp"
 #include "heap/layers/process.hpp"
@@ -89,43 +92,60 @@ class PageHeap {
     return resize_run(block, bytes);
   }
 
-  // Grows a large block by moving its pages; null: only a copy grows it.
+  // Another size elsewhere, without a copy by the caller; null: only that helps.
   static void* move(void* block, std::size_t bytes) {
-    if (!Parts::spans.contains(block)) return Blocks::move(Parts::large, block, bytes);
-    return class_of(block) == 0 && bytes >= kMovable ? move_run(block, bytes) : nullptr;
+    if (!Parts::spans.contains(block))
+      return FirstClassHeaps::owns_lone(block) ? nullptr : Blocks::move(Parts::large, block, bytes);
+    if (class_of(block) != 0) return nullptr;
+    if (run_of(block)->owner != 0) return FirstClass<PageHeap>::move(block, bytes);
+    return bytes >= kMovable ? move_run(block, bytes) : nullptr;
   }
 
   static std::size_t usable(const void* block) {
     if (!Parts::spans.contains(block)) return Blocks::usable(Parts::large, block);
     if (const unsigned c = class_of(block)) return Classes::bytes_of(c);
-    return Parts::runs.bytes_of(run_of(block));
+    return FirstClassHeaps::usable(run_of(block));
   }
 
   // From here on forks are safe; the library calls it when it is loaded.
   static void begin() { Process::begin(); }
 
-  // Whether free memory was offered to the system.
-  static bool trim() {
+  // A visit during which work(visit) is done. False where this thread may not enter, in the middle of a visit or a fork
+  // of its own: then nothing was done.
+  template <class Work>
+  static bool inside(Work work) {
     const Visit visit = Process::enter_patiently();
     if (visit.again) return false;
     work_off(Process::kAll);
-    Parts::front.trim(visit);
-    Parts::runs.trim();
+    work(visit);
     Process::leave(visit);
     return true;
   }
 
+  // Whether free memory was offered to the system.
+  static bool trim() {
+    return inside([](const Visit& visit) {
+      Parts::front.trim(visit);
+      Parts::runs.trim();
+    });
+  }
+
   // Mappings of single blocks are not counted. O(classes x threads). All zero where a thread may not enter.
   static HeapUsage usage() {
-    const Visit visit = Process::enter_patiently();
-    if (visit.again) return {};
-    work_off(Process::kAll);
-    const std::size_t mapped = Parts::runs.there_bytes(), cached = Parts::front.free_bytes();
-    const std::size_t held = Parts::pool.used_bytes() + Parts::runs.large_bytes();
-    Process::leave(visit);
-    const std::size_t program = held > cached ? held - cached : 0;
-    return {mapped, mapped > program ? mapped - program : 0};
+    HeapUsage usage{};
+    inside([&](const Visit&) {
+      const std::size_t cached = Parts::front.free_bytes();
+      const std::size_t held = Parts::pool.used_bytes() + Parts::runs.large_bytes() + FirstClassHeaps::span_bytes();
+      const std::size_t program = held > cached ? held - cached : 0;
+      usage.mapped = Parts::runs.there_bytes();
+      usage.free = usage.mapped > program ? usage.mapped - program : 0;
+    });
+    return usage;
   }
+
+  // For its own interface (abi/heapyard.cpp): the layers, and the heaps that a program makes.
+  using Layered = Parts;
+  using FirstClassHeaps = heapyard::FirstClassHeaps<Parts>;
 
  private:
   static constexpr std::size_t kAlignment = 16;
@@ -160,6 +180,7 @@ class PageHeap {
   static void release_inside(const Visit& visit, unsigned c, void* block) {
     if (c != 0) return Parts::front.release(visit, c, block);
     PageRun* run = run_of(block);
+    if (run->owner != 0) return FirstClassHeaps::free(run, block);
     if (run->kind == PageRun::kLarge && Parts::runs.memory_of(run) == block) Parts::runs.free(run);
   }
 
@@ -205,9 +226,14 @@ class PageHeap {
     return Parts::runs.memory_of(run);
   }
 
-  static bool resize_run(void* block, std::size_t bytes) {
-    if (bytes <= Classes::kLargest || bytes > kLargestRun) return false;
+  // Of what has no class: a large block, or one of a first-class heap.
+  [[gnu::noinline]] static bool resize_run(void* block, std::size_t bytes) {
     PageRun* run = run_of(block);
+    if (run->owner != 0) {
+      const std::size_t now = FirstClassHeaps::usable(run);
+      return bytes <= now && bytes >= now / 2;
+    }
+    if (bytes <= Classes::kLargest || bytes > kLargestRun) return false;
     if (pages_of(bytes) == run->pages) return true;
     const Visit visit = Process::enter();
     if (visit.again) return bytes <= Parts::runs.bytes_of(run);
@@ -246,7 +272,7 @@ class PageHeap {
   }
 
   [[gnu::noinline]] static void free_outside(void* block) {
-    if (block != nullptr) Blocks::free(Parts::large, block);
+    if (block != nullptr && !FirstClassHeaps::owns_lone(block)) Blocks::free(Parts::large, block);
   }
 
   static unsigned class_of(const void* block) { return Parts::Map::class_of(Parts::spans, block); }
@@ -262,7 +288,7 @@ class PageHeap {
     Process::work_off(most, [](void* block) {
       if (Parts::spans.contains(block))
         release_inside(Process::kWithoutFrontEnd, class_of(block), block);
-      else
+      else if (!FirstClassHeaps::owns_lone(block))
         Blocks::free_inside(Parts::large, block);
     });
   }

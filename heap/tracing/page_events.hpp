@@ -9,14 +9,13 @@
 #include <atomic>
 #include <cstddef>
 
+#include "heap/include/heapyard.h"
+
 namespace heapyard::tracing {
 
 // Called with locks of the heap held: must not allocate from it. `returned` comes before the memory is given back,
 // `taken` after it was got.
-struct PageEvents {
-  void (*taken)(void* memory, std::size_t bytes) noexcept;
-  void (*returned)(void* memory) noexcept;
-};
+using PageEvents = heapyard_page_events;
 
 inline constinit std::atomic<const PageEvents*> page_events{nullptr};
 

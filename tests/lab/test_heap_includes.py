@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The include law of the native rooms: os <- core <- tracing <- policy <- layers <- allocators <- abi.
+"""The include law of the native rooms: include <- os <- core <- tracing <- policy <- layers <- allocators <- abi.
 
 Within the layers: backend <- spans <- frontend. base stands below the other rooms and on nothing; the heap does without it.
 """
@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STOREYS = (
+    "heap/include",
     "heap/os",
     "heap/core",
     "heap/tracing",
@@ -43,14 +44,15 @@ def storey(path: str) -> int:
 def breaches(path: str, source: str) -> Iterator[str]:
     for included in INCLUDE.findall(source):
         if not included.startswith("heap/"):
-            if included != "composition.hpp" or not path.startswith("heap/abi/"):
+            beside = (ROOT / path).parent == ROOT / "heap/include" and (ROOT / "heap/include" / included).exists()
+            if not beside and (included != "composition.hpp" or not path.startswith("heap/abi/")):
                 yield f"{path} includes {included}, which is not of the heap"
         elif storey(included) > storey(path):
             yield f"{path} includes {included}, which stands above it"
 
 
 def sources(folder: str) -> list[Path]:
-    return sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in {".hpp", ".cpp"})
+    return sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in {".h", ".hpp", ".cpp"})
 
 
 def test_every_include_of_the_heap_points_downwards() -> None:
@@ -64,7 +66,7 @@ def test_every_include_of_the_heap_points_downwards() -> None:
 MAY = {
     "base": ("base",),
     "mutators": ("base", "mutators"),
-    "tracer": ("base", "tracer", "heap/os", "heap/core", "heap/tracing"),
+    "tracer": ("base", "tracer", "heap/os", "heap/core", "heap/tracing", "heap/include"),
     "lab/native": ("base",),
 }
 
@@ -97,6 +99,9 @@ def test_headers_of_the_heap_stay_small() -> None:
     ("path", "included", "breach"),
     [
         ("heap/core/ring.hpp", "heap/os/pages.hpp", False),
+        ("heap/include/heapyard.h", "heap/os/pages.hpp", True),
+        ("heap/include/heapyard.hpp", "heapyard.h", False),
+        ("heap/os/pages.hpp", "heapyard.h", True),
         ("heap/os/pages.hpp", "heap/core/ring.hpp", True),
         ("heap/core/ring.hpp", "heap/policy/slab_classes.hpp", True),
         ("heap/os/pages.hpp", "heap/tracing/page_events.hpp", True),

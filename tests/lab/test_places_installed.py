@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -105,6 +106,28 @@ def test_another_project_links_the_heaps_by_pkg_config(prefix: Path, tmp_path: P
         assert carry_out(tmp_path / "main", env=env).strip().endswith(provider)
 
 
+def test_the_examples_of_heapyards_own_interface_build_and_run(root: Path, prefix: Path, tmp_path: Path) -> None:
+    carry_out("cmake", "-S", root / "examples/interface", "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    carry_out("cmake", "--build", tmp_path / "build")
+    served, statistics = carry_out(tmp_path / "build" / "requests").splitlines()
+    assert served.endswith("bytes served")
+    told = json.loads(statistics)
+    assert told["name"] == "heapyard" and told["limit"] == 64 << 20
+    assert told["bytes"]["first_class_spans"] == 0 and told["bytes"]["free_dirty"] == 0
+    rounds = carry_out(tmp_path / "build" / "resource").splitlines()
+    assert len(rounds) == 3 and len(set(rounds)) == 1 and rounds[0].startswith("10000 words in ")
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="this machine has no pkg-config")
+def test_heapyards_own_interface_by_pkg_config(root: Path, prefix: Path, tmp_path: Path) -> None:
+    (folder,) = prefix.glob("**/pkgconfig")
+    env = {**os.environ, "PKG_CONFIG_PATH": str(folder), "LD_LIBRARY_PATH": str(folder.parent)}
+    for package in ("heapyard-heapyard", "heapyard-heapyard-static"):
+        words = carry_out("pkg-config", "--cflags", "--libs", package, env=env).split()
+        carry_out("cc", root / "examples/interface/requests.c", "-o", tmp_path / "requests", *words)
+        assert "bytes served" in carry_out(tmp_path / "requests", env=env)
+
+
 @pytest.mark.on_request
 def test_a_real_wheel_in_a_fresh_environment(root: Path, tmp_path: Path) -> None:
     carry_out(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", tmp_path, root)
@@ -116,8 +139,9 @@ def test_a_real_wheel_in_a_fresh_environment(root: Path, tmp_path: Path) -> None
     assert (tmp_path / "venv" / "share" / "man" / "man1" / "heapyard.1").exists()
     told = carry_out(bin_ / "heapyard", "--version", env=env, cwd=tmp_path)
     assert "(wheel of " in told
-    answer = carry_out(bin_ / "heapyard", "compare", "--allocators", "glibc,bfm", "--blocks", 2, "--", "sh", "-c", ":",
-                       env=env, cwd=tmp_path)
+    answer = carry_out(
+        bin_ / "heapyard", "compare", "--allocators", "glibc,bfm", "--blocks", 2, "--", "sh", "-c", ":", env=env, cwd=tmp_path
+    )
     assert "bfm" in answer
 
 
@@ -153,10 +177,12 @@ def test_the_image_compares_and_checks(root: Path) -> None:
     if not (engine := container_engine()):
         pytest.skip("nothing builds images on this machine")
     base = os.environ.get("HEAPYARD_IMAGE_BASE", "debian:12-slim")
-    carry_out(engine, "build", "--build-arg", f"BASE={base}", "--file", root / "packaging/Containerfile",
-              "--tag", "heapyard-test", root)
+    carry_out(
+        engine, "build", "--build-arg", f"BASE={base}", "--file", root / "packaging/Containerfile", "--tag", "heapyard-test", root
+    )
     assert "(wheel of " in carry_out(engine, "run", "--rm", "heapyard-test", "--version")
-    answer = carry_out(engine, "run", "--rm", "heapyard-test", "compare", "--allocators", "glibc,bfm", "--blocks", 2,
-                       "--", "sh", "-c", ":")
+    answer = carry_out(
+        engine, "run", "--rm", "heapyard-test", "compare", "--allocators", "glibc,bfm", "--blocks", 2, "--", "sh", "-c", ":"
+    )
     assert "bfm" in answer
     assert "passes" in carry_out(engine, "run", "--rm", "heapyard-test", "check", "bfm", "--only", "conformance/zero-bytes")

@@ -46,6 +46,8 @@ struct PageRun : TreeNode {
   std::uint8_t first_word;            // of a span: no block is free before this word
   std::uint16_t blocks, free_blocks;  // of a span
   std::uint8_t part;                  // of its class: whose span it is
+  std::uint32_t owner;                // the first page of the first-class heap that has it, or 0; and on that heap's
+  std::uint32_t owned_before, owned_after;  // list, the first pages of its neighbours
   union {
     std::uint64_t free[policy::PageClasses::kMostBlocks / 64];  // of a span, a bit each
     struct {

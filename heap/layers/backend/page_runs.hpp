@@ -38,7 +38,8 @@ class PageRuns {
   // what names it: of a span all pages. `dense`: who uses it touches most pages.
   PageRun* allocate(std::uint32_t pages, std::uint32_t alignment, PageRun::Kind kind, bool dense = false) {
     const os::Locked locked(lock_);
-    PageRun* run = take(pages + alignment - 1, pages, alignment, dense && budget_.used() >= kHugeFrom);
+    const bool huge = dense && budget_.used() >= huge_from_.load(std::memory_order_relaxed);
+    PageRun* run = budget_.may_use(pages) ? take(pages + alignment - 1, pages, alignment, huge) : nullptr;
     if (run == nullptr) return nullptr;
     run->kind = kind;
     if (kind == PageRun::kSpan)
@@ -69,14 +70,17 @@ class PageRuns {
     free_.join(run, space_.top());
   }
 
+  // The class of the blocks of a span, which free() finds; 0: none.
+  void name_class(PageRun* run, std::uint8_t c) { map_.set_class(run, c); }
+
   // Whether the run of a large block now has so many pages where it is.
   bool resize(PageRun* run, std::uint32_t pages) {
     const os::Locked locked(lock_);
-    const std::uint32_t before = run->pages;
+    const std::uint32_t before = run->pages, more = pages - before;
     if (pages == before) return true;
     if (pages > before) {
       PageRun* next = behind(run);
-      const std::uint32_t more = pages - before;
+      if (!budget_.may_use(more)) return false;
       if (next->kind != PageRun::kFree || next->page != run->page + before || next->pages < more) return false;
       free_.erase(next);
       if (next->pages == more) {
@@ -107,7 +111,7 @@ class PageRuns {
   // hold no lock.
   void settle() {
     if (budget_.owed() != 0) [[unlikely]] {
-      pay();
+      while (pay() && budget_.limit().set() && budget_.owed() != 0) continue;  // bound: free pages / kLeastPiece
       return;
     }
     if (++turns_ % kTurns != 0) [[likely]]
@@ -138,6 +142,7 @@ class PageRuns {
   // cannot; then nothing has changed.
   PageRun* move(PageRun* run, std::uint32_t pages) {
     const os::Locked locked(lock_);
+    if (!budget_.may_use(pages - run->pages)) return nullptr;
     space_.give_back();
     PageRun* to = map_.take_record();
     if (to == nullptr) return nullptr;
@@ -159,11 +164,10 @@ class PageRuns {
   std::size_t large_bytes() const { return std::size_t{budget_.large()} * policy::kSmallPage; }
   std::size_t there_bytes() const { return std::size_t{space_.there()} * policy::kSmallPage; }
   // Free, and not given back.
-  std::size_t dirty_bytes() {
-    const os::Locked locked(lock_);
-    return std::size_t{budget_.dirty()} * policy::kSmallPage;
-  }
+  std::size_t dirty_bytes() const { return std::size_t{budget_.dirty()} * policy::kSmallPage; }
   Map& map() { return map_; }
+  PageBudget& budget() { return budget_; }
+  void use_huge_pages(bool use) { huge_from_.store(use ? kHugeFrom : UINT32_MAX, std::memory_order_relaxed); }
 
   // For tests: whether every INVARIANT holds. O(runs log N + pages).
   bool consistent();
@@ -304,6 +308,7 @@ class PageRuns {
   FreeRuns<Map> free_{map_};
   PageBudget budget_;
   PageSpace<Map> space_{map_, free_, budget_};
+  std::atomic<std::uint32_t> huge_from_{kHugeFrom};
   std::uint32_t fresh_ = 0;  // pages of those just taken that were not dirty
   os::Lock lock_;
   // Of this thread: what all count together goes from processor to processor at every turn.

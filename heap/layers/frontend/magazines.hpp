@@ -177,6 +177,11 @@ class Magazines : public NothingHeld {
     }
   }
 
+  // That have arrays.
+  std::size_t threads() const { return threads_.load(std::memory_order_relaxed); }
+  // Bytes of a thread's budget that do not depend on what is in use; kBase at first.
+  void set_base(std::size_t bytes) { base_.store(bytes, std::memory_order_relaxed); }
+
   // Of the blocks that threads and the depot keep. Exact while they do nothing. O(threads x classes).
   std::size_t free_bytes() {
     std::size_t bytes = depot_.bytes();
@@ -218,7 +223,7 @@ class Magazines : public NothingHeld {
 
   std::size_t budget() const {
     const std::size_t threads = threads_.load(std::memory_order_relaxed);
-    return kBase + spans_.runs().used_bytes() / kShare / (threads == 0 ? 1 : threads);
+    return base_.load(std::memory_order_relaxed) + spans_.runs().used_bytes() / kShare / (threads == 0 ? 1 : threads);
   }
 
   // Makes an array larger, if the budget allows it, at the expense of another.
@@ -305,7 +310,7 @@ class Magazines : public NothingHeld {
   Depot depot_;
   ThreadPlaces places_;
   FrontEnds<Thread> all_;
-  std::atomic<std::size_t> threads_{0};
+  std::atomic<std::size_t> threads_{0}, base_{kBase};
 };
 
 template <BlockSource Spans, PageSource Pages, class Owner>

@@ -83,16 +83,20 @@ class PageSpans {
     }
   }
 
-  // Of blocks that were handed out, in whatever cache they lie. O(classes x parts).
+  // Blocks of a class that were handed out, in whatever cache they lie. O(parts).
+  std::size_t used_blocks(unsigned c) {
+    std::size_t blocks = 0;
+    for (unsigned part = 0; part < there(); ++part) {
+      Spans& spans = at(c, part);
+      const os::Locked locked(spans.lock);
+      blocks += spans.used;
+    }
+    return blocks;
+  }
+  // O(classes x parts).
   std::size_t used_bytes() {
     std::size_t bytes = 0;
-    for (unsigned part = 0; part < there(); ++part) {
-      for (unsigned c = 1; c < kClasses; ++c) {
-        Spans& spans = at(c, part);
-        const os::Locked locked(spans.lock);
-        bytes += spans.used * Classes::bytes_of(c);
-      }
-    }
+    for (unsigned c = 1; c < kClasses; ++c) bytes += used_blocks(c) * Classes::bytes_of(c);
     return bytes;
   }
 
@@ -259,13 +263,13 @@ class PageSpans {
       const unsigned first = word * 64, here = blocks <= first ? 0 : blocks - first;
       span->free[word] = here >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
     }
-    runs_.map().set_class(span, static_cast<std::uint8_t>(c));
+    runs_.name_class(span, static_cast<std::uint8_t>(c));
     insert(spans, span);
     return span;
   }
 
   void put_back(PageRun* span) {
-    runs_.map().set_class(span, 0);
+    runs_.name_class(span, 0);
     runs_.free(span);
   }
 

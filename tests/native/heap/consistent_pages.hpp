@@ -40,7 +40,8 @@ bool PageRuns<Map>::consistent() {
       if (run->kind == PageRun::kLarge) large += run->pages;
       for (std::uint32_t at = page; at < page + run->pages; ++at) {
         const void* const memory = reinterpret_cast<void*>(map_.address_of(at));
-        right &= Map::class_of(map_.window(), memory) == (run->kind == PageRun::kSpan ? run->size_class : 0);
+        const bool named = run->kind == PageRun::kSpan && run->owner == 0;  // a first-class heap names no class
+        right &= Map::class_of(map_.window(), memory) == (named ? run->size_class : 0);
         if (run->kind == PageRun::kSpan) right &= map_.run_of(at) == run;
       }
     }

@@ -14,6 +14,7 @@
 
 #include "consistent_pages.hpp"
 #include "heap/allocators/heapyard.hpp"
+#include "heap/layers/first_class.hpp"
 #include "heap/policy/page_classes.hpp"
 #include "heap/layers/backend/page_map.hpp"
 #include "heap/layers/backend/page_runs.hpp"
@@ -349,7 +350,7 @@ TEST(PageRuns, AHeapThatGrowsGivesBackWhatItDoesNotUse) {
   }
   // 4,000 pages were in use at the peak, and an eighth more may be there.
   EXPECT_LE(runs.dirty_bytes() + runs.used_bytes(),
-            (4000 + 4000 / PageBudget::kShare + PageBudget::kSlack + 2) * kSmallPage);
+            (4000 + 4000 * PageBudget::kShare / 1024 + PageBudget::kSlack + 2) * kSmallPage);
   EXPECT_TRUE(runs.consistent());
 }
 
@@ -740,6 +741,101 @@ TEST(PageHeap, WhatIsNoBlockIsLeftAlone) {
   WholeHeap::free(large);
   WholeHeap::free(large);  // twice
   EXPECT_TRUE(Whole::runs.consistent());
+}
+
+// Blocks of three heaps and of none, by turns, filled and looked at again; a heap goes now and then.
+TEST(FirstClassHeaps, KeepWhatTheyHoldAndLeaveNothing) {
+  using Heaps = FirstClass<WholeHeap>;
+  ScarcePages::left = SIZE_MAX;
+  const std::size_t before = Whole::runs.used_bytes();
+  std::thread([] {
+    struct Held {
+      void* block;
+      std::size_t bytes;
+      unsigned char value, heap;
+    };
+    std::mt19937 random(6);
+    Heaps::Heap* heaps[3] = {Heaps::make(), Heaps::make(), Heaps::make()};
+    std::vector<Held> held;
+    for (int step = 0; step < 40'000; ++step) {
+      const unsigned heap = random() % 4;
+      if (held.size() < 200 || random() % 2 == 0) {
+        const std::size_t bytes = random() % (random() % 50 == 0 ? 200'000 : 3'000);
+        void* block = heap == 3 ? WholeHeap::allocate(bytes) : Heaps::allocate(heaps[heap], bytes, 16, false);
+        ASSERT_NE(block, nullptr);
+        ASSERT_EQ(Heaps::of(block), heap == 3 ? nullptr : heaps[heap]);
+        std::memset(block, step, bytes);
+        held.push_back({block, bytes, static_cast<unsigned char>(step), static_cast<unsigned char>(heap)});
+      } else if (random() % 5000 == 0 && heap != 3) {
+        std::erase_if(held, [&](const Held& one) { return one.heap == heap; });
+        ASSERT_TRUE(Heaps::destroy(heaps[heap]));
+        heaps[heap] = Heaps::make();
+      } else {
+        std::swap(held[random() % held.size()], held.back());
+        const auto* bytes = static_cast<const unsigned char*>(held.back().block);
+        ASSERT_TRUE(std::all_of(bytes, bytes + held.back().bytes, [&](auto is) { return is == held.back().value; }));
+        WholeHeap::free(held.back().block);
+        held.pop_back();
+      }
+      ASSERT_TRUE(step % 5000 != 0 || (Whole::runs.consistent() && Whole::pool.consistent()));
+    }
+    for (const Held& one : held) {
+      if (one.heap == 3) WholeHeap::free(one.block);
+    }
+    for (Heaps::Heap* heap : heaps) ASSERT_TRUE(Heaps::destroy(heap));
+  }).join();
+  WholeHeap::trim();  // the depot may have blocks
+  EXPECT_EQ(Whole::runs.used_bytes(), before);
+  EXPECT_EQ(WholeHeap::FirstClassHeaps::span_bytes(), 0u);
+  EXPECT_TRUE(Whole::runs.consistent());
+}
+
+// Whatever fails for want of a mapping, nothing is lost, and all goes.
+TEST(FirstClassHeaps, WithoutMemoryThereIsNullAndNothingIsLost) {
+  using Heaps = FirstClass<WholeHeap>;
+  ScarcePages::left = SIZE_MAX;
+  std::thread([] {
+    WholeHeap::free(WholeHeap::allocate(1));
+    WholeHeap::trim();
+    for (std::size_t granted = 0; granted < 12; ++granted) {
+      ScarcePages::left = granted;
+      Heaps::Heap* heap = Heaps::make();
+      unsigned got = 0;
+      for (std::size_t bytes = 1; heap != nullptr && bytes < (std::size_t{64} << 20); bytes *= 2)
+        got += Heaps::allocate(heap, bytes, 16, true) != nullptr;
+      ScarcePages::left = SIZE_MAX;
+      ASSERT_TRUE(heap == nullptr ? got == 0 : Heaps::destroy(heap));
+      ASSERT_TRUE(Whole::runs.consistent());
+    }
+  }).join();
+  EXPECT_EQ(WholeHeap::FirstClassHeaps::span_bytes(), 0u);
+}
+
+TEST(PageRuns, AsManyPagesAsALimitAllows) {
+  Window window;
+  PageMap<Window> map(window);
+  Runs runs(map);
+  ScarcePages::left = SIZE_MAX;
+  window.reserve();
+  map.lay_out();
+  constexpr std::size_t kMost = 64;
+  runs.budget().limit().set(kMost * kSmallPage);
+  PageRun* large = runs.allocate(60, 1, PageRun::kLarge);
+  ASSERT_NE(large, nullptr);
+  EXPECT_EQ(runs.allocate(5, 1, PageRun::kLarge), nullptr);
+  EXPECT_FALSE(runs.resize(large, kMost + 1));
+  EXPECT_TRUE(runs.resize(large, kMost));
+  EXPECT_EQ(runs.allocate(1, 1, PageRun::kSpan), nullptr);
+  EXPECT_FALSE(runs.budget().limit().claim(1, runs.used_bytes()));
+  runs.free(large);
+  EXPECT_TRUE(runs.budget().limit().claim((kMost - 1) * kSmallPage, runs.used_bytes()));
+  EXPECT_EQ(runs.allocate(2, 1, PageRun::kSpan), nullptr);
+  PageRun* one = runs.allocate(1, 1, PageRun::kSpan);
+  ASSERT_NE(one, nullptr);
+  runs.free(one);
+  runs.settle();
+  EXPECT_LE(runs.dirty_bytes(), kSmallPage);  // what is free and dirty counts too
+  EXPECT_TRUE(runs.consistent());
 }
 
 }  // namespace
