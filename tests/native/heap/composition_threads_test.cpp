@@ -98,7 +98,7 @@ TEST_P(Composition, ManyShortThreadsNeedNoMoreMemoryThanOne) {
   };
   for (int i = 0; i < 20; ++i) in_thread(work);
   const std::size_t mapped = heap.usage().mapped, held = heap.usage().held();
-  for (int i = 0; i < 500; ++i) in_thread(work);
+  for (int i = 0; i < (kSanitized ? 100 : 500); ++i) in_thread(work);
   EXPECT_EQ(heap.usage().mapped, mapped);
   EXPECT_EQ(heap.usage().held(), held);
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "heap/layers/heap_usage.hpp"
+#include "sanitized.hpp"
 #include "test_pages.hpp"
 #include "test_samples.hpp"
 
@@ -65,11 +66,5 @@ class Composition : public testing::TestWithParam<TestedHeap> {
 
 // What needs one thread only.
 class CompositionAlone : public Composition {};
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 }  // namespace heapyard::test
