@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -36,6 +37,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("on_request"):
             item.add_marker(pytest.mark.skip(reason="only on request: pass --on-request"))  # worded for setup/closing_line.py
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: no collection of garbage goes through thousands of tests again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # some libraries complain of objects that are left
 
 
 @pytest.fixture(scope="session")

@@ -31,14 +31,14 @@ class JsonText {
 
  private:
   template <class Value>
-  void put(const char* name, const char* format, Value value) {
+  [[gnu::noinline]] void put(const char* name, const char* format, Value value) {
     if (!first_) print("%s", ", ");
     if (name != nullptr) print("\"%s\": ", name);
     print(format, value);
     first_ = false;
   }
   template <class Value>
-  void print(const char* format, Value value) {
+  [[gnu::noinline]] void print(const char* format, Value value) {
     const std::size_t room = length_ < room_ ? room_ - length_ : 0;
     const int more = std::snprintf(room == 0 ? nullptr : text_ + length_, room, format, value);
     if (more > 0) length_ += static_cast<std::size_t>(more);

@@ -24,6 +24,7 @@
 #include "heap/layers/backend/page_runs.hpp"
 #include "heap/layers/backend/page_window.hpp"
 #include "heap/layers/frontend/magazines.hpp"
+#include "heap/layers/hardened_heap.hpp"
 #include "heap/layers/page_heap.hpp"
 #include "heap/layers/spans/page_spans.hpp"
 #include "heap/os/system_pages.hpp"
@@ -50,5 +51,6 @@ struct HeapyardParts {
 };
 
 using Heapyard = PageHeap<HeapyardParts<>>;
+using HeapyardHardened = HardenedHeap<Heapyard>;
 
 }  // namespace heapyard

@@ -102,8 +102,9 @@ def test_every_counted_trial_names_the_object_that_served_it(yard):
 
 @pytest.mark.parametrize("start", ["", "sleep 0.3; "], ids=["at once", "after a while"])
 def test_a_preload_that_is_shaken_off_is_no_result(yard, start):
-    """The program proper runs with an empty environment: glibc serves it, whatever served its wrapper."""
-    result = yard.compare("sh", "-c", f"{start}exec {program('clears_env')} {program('mallocs')} {10 * PAIRS} {UNITS}")
+    """The program proper runs with an empty environment: glibc serves it, whatever served its wrapper. It runs for long
+    enough to be looked at on a busy machine too."""
+    result = yard.compare("sh", "-c", f"{start}exec {program('clears_env')} {program('mallocs')} {25 * PAIRS} {UNITS}")
     record = yard.record()
     assert failures(record)["plain"][0] == "not injected"
     assert counted(record, "glibc") and not counted(record, "plain")

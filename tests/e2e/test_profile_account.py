@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from profiled import doubt, only, program, traced
 
-from heapyard.catalog.allocators import installed_allocators
+from heapyard.catalog.allocators import find_allocators, installed_allocators
 from heapyard.catalog.own_heaps import sampled_variant, samples_itself
 from heapyard.model.shared import Resident
 from heapyard.profile.account import Account, beside, fullest, nearest
@@ -300,6 +301,38 @@ def by_heaptrack(folder: Path, words: list[str], resident: int) -> str:
     return f"{float(peak[1]) * 1000 ** 'BKMG'.index(peak[2]) / resident:.0%}" if peak else "none"
 
 
+def by_jemalloc(folder: Path, words: list[str], resident: int) -> str:
+    """The most that jemalloc's profiler, told to count every block, sees in one process, as a share of the same memory."""
+    found = find_allocators(["jemalloc"])
+    if not found or found[0].library is None:
+        return ""
+    conf = f"prof:true,lg_prof_sample:0,prof_gdump:true,prof_final:true,prof_prefix:{folder}/jeprof"
+    env = {**os.environ, "LD_PRELOAD": str(found[0].library), "MALLOC_CONF": conf}
+    subprocess.run(words, capture_output=True, env=env)
+    heads = (path.read_text(errors="replace")[:1000] for path in folder.glob("jeprof.*.heap"))
+    live = [int(head[1]) for text in heads if (head := re.search(r"^\s*t\*: \d+: (\d+)", text, re.MULTILINE))]
+    return f"{max(live) / resident:.0%}" if live else "none"
+
+
+def by_memray(folder: Path, words: list[str], resident: int) -> str:
+    """The peak of memray, which counts what is allocated and mapped, resident or not, as a share of the same memory.
+
+    HEAPYARD_MEMRAY: a virtual environment that has memray, and numpy and pandas for their rows.
+    """
+    python = Path(os.environ.get("HEAPYARD_MEMRAY", "")) / "bin/python"
+    if not python.is_file() or words[1:3] != ["-I", "-c"]:
+        return ""
+    versions = [subprocess.run([one, "-V"], capture_output=True, text=True).stdout.rsplit(".", 1)[0] for one in (words[0], python)]
+    if versions[0] != versions[1]:
+        return ""
+    kept, told = folder / "memray.bin", folder / "memray.json"
+    subprocess.run([python, "-m", "memray", "run", "--native", "-o", kept, "-c", words[3]], capture_output=True)
+    subprocess.run([python, "-m", "memray", "stats", "--json", "-o", told, kept], capture_output=True)
+    if not told.is_file():
+        return "none"
+    return f"{json.loads(told.read_text())['metadata']['peak_memory'] / resident:.0%}"
+
+
 @pytest.mark.on_request
 @pytest.mark.parametrize("name", RUNS)
 def test_how_much_of_programs_is_explained(tmp_path: Path, name: str) -> None:
@@ -323,7 +356,9 @@ def test_how_much_of_programs_is_explained(tmp_path: Path, name: str) -> None:
     told = [f"{parts[key] / MIB:.1f}" for key in COLUMNS]
     explained = 1 - parts["unknown"] / account.resident
     whole = f"{account.resident / MIB:.0f} of {trace.totals[:, 5].max() / MIB:.0f}"
-    shutil.rmtree(tmp_path / "data", ignore_errors=True)  # which initdb wants to make anew
-    other = by_heaptrack(tmp_path, words, account.resident)
-    print(f"\n| {name} | {whole} | {' | '.join(told)} | {blocks:.0%} | {other} | {explained:.1%} |")
+    others = []
+    for tool in (by_heaptrack, by_jemalloc, by_memray):
+        shutil.rmtree(tmp_path / "data", ignore_errors=True)  # which initdb wants to make anew
+        others.append(tool(tmp_path, words, account.resident))
+    print(f"\n| {name} | {whole} | {' | '.join(told)} | {blocks:.0%} | {' | '.join(others)} | {explained:.1%} |")
     assert explained > 0.95

@@ -116,7 +116,7 @@ TEST_P(Composition, AThreadThatEndsWhileAnotherForksLosesNothing) {
   };
   for (int i = 0; i < 3; ++i) in_thread(use);
   const HeapUsage before = heap.usage();
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < (kSanitized ? 4 : 8); ++round) {
     std::atomic<bool> ready{false}, end{false};
     std::thread thread([&] {
       use();
@@ -178,7 +178,7 @@ TEST_P(Composition, ThreadsForkAtOnceAndInTheirHandlers) {
 
 // Its handler forks in the middle of what this thread does, which others do as well.
 struct ForkingHandler {
-  static constexpr int kForks = 12;
+  static constexpr int kForks = kSanitized ? 5 : 12;
   static inline const TestedHeap* heap;
   static inline std::atomic<int> forks, wrong;
   ON_AN_ALIGNED_STACK static void handle(int) {

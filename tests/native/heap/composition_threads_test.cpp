@@ -141,7 +141,7 @@ TEST_P(Composition, ASignalHandlerMayAllocateAndFreeInTheMiddleOfEither) {
   });
   std::mt19937 random(11);
   std::array<void*, 200> slots{};
-  for (int step = 0; step < 100'000 || Hits::next < 1000; ++step) {
+  for (int step = 0; step < (kSanitized ? 30'000 : 100'000) || Hits::next < 1000; ++step) {
     void*& slot = slots[random() % slots.size()];
     if (slot != nullptr) {
       ASSERT_TRUE(filled(slot, 8));
