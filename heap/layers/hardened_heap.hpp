@@ -42,7 +42,10 @@ class HardenedHeap {
   static constexpr std::size_t kGuarded = std::size_t{128} << 10;  // bytes from which on a block has a guard
   static constexpr unsigned kMostGuards = 8192;  // each may make two mappings more, of the system's 65,530
 
-  static void begin() { H::begin(); }
+  static void begin() {
+    H::begin();
+    marks();
+  }
 
   static void* allocate(std::size_t bytes) {
     if (bytes >= kGuarded) return allocate_guarded(bytes, kAlignment);
