@@ -17,8 +17,9 @@ functional_e2e="heap_sanitized interruptions profile_survives profile_truth prof
   heap_container heap_failures heap_limits other_processors places profile_attach profile_attach_harmless profile_limit profile_netbuild
   profile_page profile_python report_page mutators_without_races"
 
-# Test files of tests/lab that take longest, and compile nothing.
-longest_lab="check stats_monte_carlo mutator_family profile_cli report"
+# Test files of tests/lab that take longest, and compile nothing; and those that mostly wait, which as the last ones would
+# leave the processors idle.
+longest_lab="check stats_monte_carlo mutator_family profile_cli report trial_launcher trial trial_slices"
 
 # native_of AREA: a regular expression of ctest names.
 native_of() {

@@ -123,13 +123,13 @@ class FirstClassHeaps {
   // Null when memory is out. `alignment`: a power of two. `zero`: whether the block is.
   static void* allocate(Heap* heap, std::size_t bytes, std::size_t alignment, bool& zero) {
     zero = false;
+    if (bytes > kMost || alignment > kMost) return nullptr;
     const std::size_t multiple = bytes <= alignment ? alignment : os::round_up(bytes, alignment);
     if (alignment <= Classes::kMostAligned && multiple <= Classes::kLargest) {
       void* block;
       unsigned part = 0;
       return heap->spans.allocate(Classes::class_of(multiple), &block, 1, part) == 1 ? block : nullptr;
     }
-    if (bytes > kMost || alignment > kMost) return nullptr;
     PageRun* run = heap->runs.allocate(pages_of(bytes), pages_of(alignment), PageRun::kLarge);
     if (run == nullptr) return nullptr;
     zero = run->zero;

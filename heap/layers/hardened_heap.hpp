@@ -6,8 +6,9 @@
 //               no mark ends the program: freed twice, inside of a block, or never allocated.
 //   slots       a small block that is freed lies for a while in a place chosen at random, and one that is handed out
 //               comes from such a place (shuffled_slots.hpp).
-//   patterns    the first bytes of a small block that waits are looked at when it leaves: was it written after its
-//   free? guards      behind a large block lies a page that nobody may touch.
+//   patterns    the first bytes of a small block that waits are looked at when it leaves; what was written after its
+//               free ends the program.
+//   guards      behind a large block lies a page that nobody may touch.
 // Cost: an atomic operation for the mark each way, an exchange for small blocks, two system calls for a large block
 // with its guard. Memory: see BlockMarks; kWaiting blocks that wait, of kSmall bytes at most; a page for each guard.
 // Threads: any. Errors: as below; a mistake is a sentence and abort().

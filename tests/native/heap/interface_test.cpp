@@ -238,9 +238,17 @@ TEST(FirstClass, ZeroedAndAlignedAsAsked) {
   errno = 0;
   EXPECT_EQ(heapyard_heap_allocate_zeroed(heap, SIZE_MAX / 2, 3), nullptr);
   EXPECT_EQ(errno, ENOMEM);
-  errno = 0;
-  EXPECT_EQ(heapyard_heap_allocate(heap, PTRDIFF_MAX), nullptr);
-  EXPECT_EQ(errno, ENOMEM);
+  for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 15, SIZE_MAX - 4096, static_cast<std::size_t>(PTRDIFF_MAX)}) {
+    for (const std::size_t alignment : {std::size_t{16}, std::size_t{4096}, std::size_t{1} << 62}) {
+      errno = 0;
+      EXPECT_EQ(heapyard_heap_allocate_aligned(heap, alignment, bytes), nullptr);
+      EXPECT_EQ(errno, ENOMEM);
+    }
+    errno = 0;
+    EXPECT_EQ(heapyard_heap_allocate(heap, bytes), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    EXPECT_EQ(heapyard_allocate_at_least(bytes).block, nullptr);
+  }
   heapyard_heap_destroy(heap);
 }
 
