@@ -24,8 +24,7 @@ size_t heapyard_statistics(char* text, size_t bytes);
 size_t heapyard_purge(void);
 
 /* Memory that the heap may have at most, in bytes: pages in use, pages that are free and dirty, and mappings of their
-   own. Its tables, about 1 %, do not count. What would exceed it gets null and ENOMEM. SIZE_MAX, as at first: no
-   limit. O(1). */
+   own. Its tables do not count. What would exceed it gets null and ENOMEM. SIZE_MAX, as at first: no limit. O(1). */
 void heapyard_set_limit(size_t bytes);
 size_t heapyard_limit(void);
 

@@ -36,7 +36,6 @@ class PageBudget {
   std::uint32_t dirty() const { return dirty_.load(std::memory_order_relaxed); }
 
   MemoryLimit& limit() { return limit_; }
-  const MemoryLimit& limit() const { return limit_; }
   // Of 1024 parts of what was in use: how many may be there more.
   void keep(std::uint32_t share) { share_.store(share, std::memory_order_relaxed); }
 
