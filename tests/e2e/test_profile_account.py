@@ -85,7 +85,7 @@ def test_mappings_are_the_truth_to_the_page(tmp_path: Path, mode: str, allocator
 def test_what_was_given_back_lazily_is_told(tmp_path: Path) -> None:
     script = ("import ctypes, mmap, time\nkept = mmap.mmap(-1, 20 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
               "kept.write(bytes(20 << 20)); kept.madvise(8, 0, 12 << 20)\n"  # MADV_FREE
-              "ctypes.CDLL(None).heapyard_trace_mark(b'free'); time.sleep(0.2)")
+              "ctypes.CDLL(None).heapyard_trace_mark(b'free'); time.sleep(1)")
     trace = only(traced(tmp_path, "/usr/bin/python3", "-Ic", script))
     mark = next(s for s in trace.snapshots if s.kind == "mark")
     account = nearest(trace.accounts, mark.time)
@@ -191,7 +191,7 @@ def test_an_instant_shows_the_nearest_account(tmp_path: Path) -> None:
 
 def test_python_objects_are_explained(tmp_path: Path):
     """They lie in arenas that Python maps: hardly any are blocks of malloc."""
-    script = "kept = {i: (i, str(i)) for i in range(200_000)}; import time; time.sleep(0.3)"
+    script = "kept = {i: (i, str(i)) for i in range(200_000)}; import time; time.sleep(2)"
     trace = only(traced(tmp_path, sys.executable, "-I", "-c", script))
     account = fullest(trace.accounts)
     assert account is not None and account.resident > 0.9 * trace.totals[:, 5].max()
@@ -202,7 +202,7 @@ def test_python_objects_are_explained(tmp_path: Path):
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
 def test_what_node_maps_is_explained(tmp_path: Path):
-    script = "const kept = []; for (let i = 0; i < 300000; i++) kept.push({i, s: 'x' + i}); setTimeout(() => {}, 300)"
+    script = "const kept = []; for (let i = 0; i < 300000; i++) kept.push({i, s: 'x' + i}); setTimeout(() => {}, 2000)"
     trace = only(traced(tmp_path, "node", "-e", script))
     account = fullest(trace.accounts)
     assert account is not None and account.resident > 0.9 * trace.totals[:, 5].max()
@@ -213,7 +213,7 @@ def test_what_node_maps_is_explained(tmp_path: Path):
 
 def test_a_child_has_an_account_of_its_own(tmp_path: Path):
     script = ("import os, time\nkept = bytearray(30_000_000)\nchild = os.fork()\n"
-              "more = bytearray(20_000_000) if child == 0 else b''\ntime.sleep(0.3)\nif child: os.wait()")
+              "more = bytearray(20_000_000) if child == 0 else b''\ntime.sleep(1)\nif child: os.wait()")
     run = traced(tmp_path, sys.executable, "-I", "-c", script)
     traces = sorted((load_trace(path) for path in run.traces), key=lambda trace: trace.meta["pid"])
     assert len(traces) == 2
@@ -249,6 +249,17 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn build(count: usize) -> Vec<Vec<u8>> { (0..count).map(|at| vec![1u8; 100 + at % 900]).collect() }
 fn main() { let kept = build(100_000); std::thread::sleep(std::time::Duration::from_millis(300)); println!("{}", kept.len()); }
 """
+GO = """
+package main
+import "C"
+import ("fmt"; "time")
+func build(count int) [][]byte {
+    kept := [][]byte{}
+    for at := 0; at < count; at++ { kept = append(kept, make([]byte, 100 + at % 900)) }
+    return kept
+}
+func main() { kept := build(100_000); time.Sleep(300 * time.Millisecond); fmt.Println(len(kept)) }
+"""
 
 
 def pyenv(version: str) -> str:
@@ -268,6 +279,14 @@ def with_jemalloc(folder: Path) -> str:
     return str(folder / "target/release/kept")
 
 
+def with_cgo(folder: Path) -> str:
+    """A program of Go that is linked with the C library. Skips where it cannot be built."""
+    (folder / "kept.go").write_text(GO)
+    if shutil.which("go") is None or subprocess.run(["go", "build", "-o", "kept_go", "kept.go"], cwd=folder).returncode != 0:
+        pytest.skip("there is no Go here, or it has no C compiler")
+    return str(folder / "kept_go")
+
+
 COLUMNS = ("mapped", "live", "allocator", "stacks", "changed", "as_in_files", "other_files")
 RUNS = {
     "Python, a dictionary of 300,000 tuples": ["/usr/bin/python3", "-I", "-c", PYTHON],
@@ -285,6 +304,7 @@ RUNS = {
     "PostgreSQL, 400,000 rows sorted": [
         "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", POSTGRES],
     "Rust with jemalloc linked in": ["{jemalloc}"],
+    "Go with cgo, 100,000 slices": ["{cgo}"],
     "Chromium, headless on a page": [
         "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "data:text/html,<p>x"],
 }
@@ -342,6 +362,8 @@ def test_how_much_of_programs_is_explained(tmp_path: Path, name: str) -> None:
     words = [word.replace("{folder}", str(tmp_path)) for word in RUNS[name]]
     if "{jemalloc}" in words:
         words = [with_jemalloc(tmp_path)]
+    if "{cgo}" in words:
+        words = [with_cgo(tmp_path)]
     tmp_path.chmod(0o777)
     for parent in list(tmp_path.parents)[:2]:
         parent.chmod(0o755)

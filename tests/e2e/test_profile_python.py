@@ -24,11 +24,12 @@ from heapyard.profile.trace import Snapshot, Trace, load_trace
 
 
 def pythons() -> dict[str, str]:
-    """The version of each whose frames are known -> its path."""
+    """The version of each whose frames are known -> its path. HEAPYARD_PYTHON: the path of one more."""
     found = {}
-    for path in ["/usr/bin/python3", *map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3")))]:
+    more = filter(None, [os.environ.get("HEAPYARD_PYTHON")])
+    for path in ["/usr/bin/python3", *map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3"))), *more]:
         told = subprocess.run([path, "-Ic", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True)
-        if told.returncode == 0 and (3, 8) <= tuple(map(int, told.stdout.split("."))) < (3, 14):
+        if told.returncode == 0 and (3, 8) <= tuple(map(int, told.stdout.split("."))) < (3, 15):
             found.setdefault(told.stdout.strip(), path)
     return dict(sorted(found.items(), key=lambda item: int(item[0].partition(".")[2])))
 

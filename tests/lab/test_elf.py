@@ -76,6 +76,15 @@ def test_no_build_id(tmp_path: Path) -> None:
     assert elf_facts(compiled(tmp_path, "-shared", "-fPIC", "-Wl,--build-id=none")).build_id == ""
 
 
+def test_a_program_of_go_says_so(tmp_path: Path) -> None:
+    (tmp_path / "note.h").write_text(
+        'asm(".section .note.go.buildid, \\"a\\", @note; .balign 4; .long 4, 4, 4; .ascii \\"Go\\\\0\\\\0some\\"; .previous");')
+    flags = ("-fPIE", "-pie", "-Delsewhere=hidden_too", "-include", _stub(tmp_path))
+    assert not elf_facts(compiled(tmp_path, *flags)).go
+    facts = elf_facts(compiled(tmp_path, *flags, "-include", str(tmp_path / "note.h"), f"-Wl,--build-id=0x{BUILD_ID}"))
+    assert facts.go and facts.build_id == BUILD_ID
+
+
 @pytest.mark.parametrize(("content", "complaint"), [
     (b"", "is empty"),
     (b"#!/bin/sh\n", "is not an ELF"),

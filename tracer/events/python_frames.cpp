@@ -27,6 +27,9 @@ Value field(const char* object, std::size_t offset) {
 }
 const char* pointer(const char* object, std::size_t offset) { return field<const char*>(object, offset); }
 
+// An object by a reference, in whose lowest bits 3.14 keeps marks; objects lie at multiples of eight.
+const char* untagged(const char* reference) { return reference - (reinterpret_cast<std::uintptr_t>(reference) & 7); }
+
 // Whether eight bytes there may be read. Asked at first only: what is where it was expected will be there again.
 bool may_read(const char* object, std::size_t offset) {
   if (to_probe.load(std::memory_order_relaxed) == 0) return true;
@@ -131,7 +134,7 @@ bool prepare_python(const char* program) {
 }
 
 unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most, bool& cut) {
-  constexpr char kShim = 3;  // the owner of a frame that is no function's
+  constexpr char kShim = 3;  // the owner of a frame that is no function's, at least
   if (!python || misread.load(std::memory_order_relaxed)) return 0;
   const char* const state = python.state();
   if (state == nullptr) return 0;
@@ -147,9 +150,9 @@ unsigned python_frames(ThreadState& self, std::uint64_t* words, unsigned most, b
       misread.store(true);
       return 0;
     }
-    const bool shim = python.frames() == PythonFrames::kShims && field<char>(frame, at.entry) == kShim;
+    const bool shim = python.frames() == PythonFrames::kShims && field<char>(frame, at.entry) >= kShim;
     if (!shim) {
-      const char* const code = pointer(frame, at.code);
+      const char* const code = untagged(pointer(frame, at.code));
       if (!may_read(code, at.instructions) || !may_read(code, at.name) || !python.is_code(code)) {
         misread.store(true);
         return 0;

@@ -10,11 +10,12 @@
 namespace heapyard::tracer {
 namespace {
 
-// By the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1 and 3.13.0 on x86-64.
+// By the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0 and 3.14.10 on x86-64.
 constexpr PythonLayout kLayouts[] = {
     {8, 24, -1, 24, 32, 104, 0, 104, 112, 40, 0}, {9, 24, -1, 24, 32, 104, 0, 104, 112, 40, 0},
     {10, 24, -1, 24, 32, 96, 0, 104, 112, 40, 0}, {11, 56, 8, 48, 32, 56, 68, 112, 128, 72, 184},
     {12, 56, 0, 8, 0, 56, 70, 112, 128, 68, 192}, {13, 72, -1, 8, 0, 56, 70, 112, 128, 68, 200},
+    {14, 72, -1, 8, 0, 56, 74, 112, 128, 68, 208},
 };
 
 // Whether it may be there. To look for a function that is not there allocates, and who frees that would be unknown.

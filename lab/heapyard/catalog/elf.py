@@ -47,6 +47,7 @@ class ElfFacts:
     soname: str
     build_id: str
     needed: tuple[str, ...] = ()  # names of the libraries it asks for itself
+    go: bool = False  # built by Go's tool chain
 
     @property
     def static(self) -> bool:
@@ -63,8 +64,9 @@ def elf_facts(path: Path) -> ElfFacts:
             executable=image.kind == _ET_EXEC or bool(image.dynamic.get(_DT_FLAGS_1, 0) & _DF_1_PIE),
             interpreter=image.interpreter(),
             soname=image.string(image.dynamic[_DT_SONAME]) if _DT_SONAME in image.dynamic else "",
-            build_id=image.build_id(),
+            build_id=next((data.hex() for name, note, data in image.notes() if (name, note) == (b"GNU", _NT_GNU_BUILD_ID)), ""),
             needed=tuple(image.string(value) for tag, value in image.entries if tag == _DT_NEEDED),
+            go=any(name == b"Go" for name, _, _ in image.notes()),
         )
 
 
@@ -171,16 +173,15 @@ class _Image:
                 return self._text(offset).decode(errors="replace")
         return ""
 
-    def build_id(self) -> str:
+    def notes(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """(name of its author, type, data) of each note."""
         for kind, at, _, size in self._segments:
             end = at + size
             while kind == _PT_NOTE and at + 12 <= end:
                 name_size, data_size, note = self._unpack("3I", at)
                 data = at + 12 + (name_size + 3 & ~3)
-                if note == _NT_GNU_BUILD_ID and self._map[at + 12 : at + 15] == b"GNU":
-                    return self._map[data : data + data_size].hex()
+                yield self._map[at + 12 : at + 12 + name_size].rstrip(b"\0"), note, self._map[data : data + data_size]
                 at = data + (data_size + 3 & ~3)
-        return ""
 
     def defines(self, name: bytes) -> bool:
         if _DT_GNU_HASH in self.dynamic:

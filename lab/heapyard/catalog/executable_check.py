@@ -14,6 +14,7 @@ Flaw = tuple[str, str | None]  # the sentence, and what to do about it
 
 _SHEBANG_LIMIT = 256  # bytes of a script's first line the kernel looks at
 _SHEBANG_DEPTH = 4  # scripts whose interpreter is a script again; the kernel gives up thereafter
+_GO = 'Go allocates by itself. profile can see what it maps if cgo builds it: import "C" in one of its files.'
 
 
 def executable_flaw(path: Path, depth: int = 0) -> Flaw | None:
@@ -70,7 +71,7 @@ def _content_flaw(path: Path, depth: int) -> Flaw | None:
         theirs = f"{facts.bits}-bit {facts.machine}"
         return f"'{path}' is a {theirs} program; the libraries here are {bits}-bit {machine}", None
     if facts.static:
-        return f"'{path}' is statically linked: no library can be injected into it", "Link it dynamically."
+        return f"'{path}' is statically linked: no library can be injected into it", _GO if facts.go else "Link it dynamically."
     if not facts.interpreter:
         return f"'{path}' is a library, not a program", None
     if not Path(facts.interpreter).exists():
