@@ -14,6 +14,7 @@ import click
 from ..model.check import CheckCase, Found, ReportCard
 from ..model.errors import EXIT_DIFFERENCE, EXIT_INTERRUPTED, UsageError
 from ..model.units import format_duration
+from .libraries import named_libraries
 
 if TYPE_CHECKING:
     import threading
@@ -72,7 +73,7 @@ def command(
         from ..report.check_markdown import around_marks
 
         around_marks(markdown)
-    allocators = _allocators(libraries, all_)
+    allocators = named_libraries(libraries, all_)
     amount = "quick" if quick else "deep" if instructions else "usual"
     with stop_on_signals() as stop:
         cards = _run(allocators, cases, amount, stop, change_system)
@@ -103,41 +104,6 @@ def _list(cases: Sequence[CheckCase], json_: bool) -> None:
     width = max(len(case.label) for case in cases)
     for case in cases:
         answers().print(f"{case.label:{width}}  {case.about}", soft_wrap=False)
-
-
-def _allocators(libraries: Sequence[str], all_: bool) -> list[Allocator]:
-    """The catalog's and the user's own; each loads into /bin/true and serves malloc there, or UsageError."""
-    from ..catalog.allocators import find_allocators, installed_allocators
-    from ..execute.preflight import check
-    from ..model.experiment import Settings, Treatment
-
-    if not libraries and not all_:
-        raise UsageError("name allocators or libraries to check, or give --all")
-    own = {_label(Path(text)): Path(text).absolute() for text in libraries if _is_path(text)}
-    names = [_label(Path(text)) if _is_path(text) else text for text in libraries]
-    if all_:
-        names += [a.name for a in installed_allocators()]
-    try:
-        allocators = find_allocators(list(dict.fromkeys(names)), own)
-    except UsageError as error:
-        # What is said of an option of other verbs, said of an argument of this one.
-        for name, path in own.items():
-            error.message = error.message.replace(f"--allocator {name}={path}: ", f"{path}: ")
-        raise
-    for allocator in allocators:
-        if allocator.library is None:
-            raise UsageError(f"'{allocator.name}' means the malloc that a program is linked with; name a library to check")
-        check([Treatment(allocator.name, allocator)], Settings())
-    return allocators
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text or ".so" in text
-
-
-def _label(path: Path) -> str:
-    """libmine.so as `mine.so`: a name that no allocator of the catalog has."""
-    return path.name.removeprefix("lib")
 
 
 def _run(

@@ -84,6 +84,11 @@ def profiles() -> Path:
     return results().parent / "profiles" if not os.environ.get("HEAPYARD_RESULTS") else results() / "profiles"
 
 
+def fuzzed() -> Path:
+    """One folder per library that was fuzzed: `fuzz` beside the experiments' folder."""
+    return results().parent / "fuzz" if not os.environ.get("HEAPYARD_RESULTS") else results() / "fuzz"
+
+
 def user_catalog() -> Path:
     """The user's own allocators and programs, one TOML file."""
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operations of one thread, by a seed.
 //
-// Idea: faults hide behind habits: a program with tiny blocks only, one that keeps few, one that grows and shrinks. So a
-// thread changes its habits every few thousand operations: how large blocks are, how many slots are in use, and which
-// calls are frequent. Sizes are drawn by their logarithm, and often lie beside a power of two. Cost: O(1) an operation.
+// Idea: faults hide behind habits: a program with tiny blocks only, one that keeps few, one that grows and shrinks. So
+// a thread changes its habits every few thousand operations: how large blocks are, how many slots are in use, and which
+// calls are frequent. Sizes are drawn by their logarithm, and often lie beside a power of two. Often all
+// threads use one size, so that they meet in the same spans. Cost: O(1) an operation.
 // Threads: each has its own.
 #pragma once
 
@@ -23,7 +24,12 @@ struct Freedom {
 class Generator {
  public:
   Generator(std::uint64_t seed, unsigned thread, Freedom freedom)
-      : random_(seed, thread), freedom_(freedom), thread_(static_cast<std::uint8_t>(thread)) {}
+      : random_(seed, thread), freedom_(freedom), thread_(static_cast<std::uint8_t>(thread)) {
+    constexpr std::uint64_t kStream = 1001;  // no thread's
+    Random common(seed, kStream);
+    common_size_ = common.below(std::uint64_t{8} << common.below(9));
+    duel_ = common.percent(30);
+  }
 
   Operation next() {
     if (left_-- == 0) change_habits();
@@ -44,19 +50,21 @@ class Generator {
   };
   static constexpr Habit kHabits[] = {
       // malloc calloc realloc array | aligned posix mem valloc pvalloc | new [] nothrow al []al | release look all give
-      {{60, 12, 12, 2, 3, 3, 2, 1, 1, 6, 4, 2, 2, 2, 90, 8, 6, 12, 0, 0, 0, 0, 0}},  // of everything
-      {{90, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 90, 4, 4, 0, 0, 0, 0, 0, 0}},      // plain
-      {{20, 4, 90, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 30, 6, 10, 2, 0, 0, 0, 0, 0}},    // grows
-      {{10, 4, 6, 0, 30, 20, 20, 2, 2, 0, 0, 0, 10, 10, 80, 6, 6, 6, 0, 0, 0, 0, 0}},  // aligned
-      {{50, 6, 2, 0, 0, 0, 0, 0, 0, 10, 4, 0, 0, 0, 40, 4, 2, 90, 0, 0, 0, 0, 0}},    // to others
-      {{90, 20, 6, 0, 0, 0, 0, 0, 0, 10, 4, 0, 0, 0, 10, 2, 2, 4, 0, 0, 0, 0, 0}},    // keeps
-      {{4, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 120, 2, 0, 2, 0, 0, 0, 0, 0}},      // gives back
+      {{60, 12, 12, 2, 3, 3, 2, 1, 1, 6, 4, 2, 2, 2, 90, 8, 6, 12, 0, 0, 0, 0, 0}},     // of everything
+      {{90, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 90, 4, 4, 0, 0, 0, 0, 0, 0}},        // plain
+      {{20, 4, 90, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 30, 6, 10, 2, 0, 0, 0, 0, 0}},      // grows
+      {{10, 4, 6, 0, 30, 20, 20, 2, 2, 0, 0, 0, 10, 10, 80, 6, 6, 6, 0, 0, 0, 0, 0}},   // aligned
+      {{50, 6, 2, 0, 0, 0, 0, 0, 0, 10, 4, 0, 0, 0, 40, 4, 2, 90, 0, 0, 0, 0, 0}},      // to others
+      {{90, 20, 6, 0, 0, 0, 0, 0, 0, 10, 4, 0, 0, 0, 10, 2, 2, 4, 0, 0, 0, 0, 0}},      // keeps
+      {{4, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 120, 2, 0, 2, 0, 0, 0, 0, 0}},        // gives back
       {{0, 0, 0, 0, 0, 0, 0, 0, 0, 60, 40, 20, 20, 20, 120, 4, 4, 20, 0, 0, 0, 0, 0}},  // C++
   };
 
+  static constexpr Habit kDuel{{100, 4, 2, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 90, 0, 0, 90, 0, 0, 0, 0, 0}};
+
   void change_habits() {
     left_ = std::uint64_t{200} << random_.below(6);
-    const Habit& habit = kHabits[random_.below(std::size(kHabits))];
+    const Habit& habit = duel_ ? kDuel : kHabits[random_.below(std::size(kHabits))];
     unsigned total = 0;
     for (const std::uint8_t weight : habit.weights) total += weight;
     std::size_t at = 0;
@@ -70,7 +78,8 @@ class Generator {
     constexpr std::uint8_t kBits[] = {5, 6, 7, 8, 8, 9, 10, 10, 10, 11, 12, 12, 13, 14, 15, 16, 18, 24};
     bits_ = kBits[random_.below(std::size(kBits))];
     if (bits_ > 16) slots_ = slots_ > 64 ? 64 : slots_;
-    one_size_ = random_.percent(15) ? random_.below(1u << (bits_ < 12 ? bits_ : 12)) : kNoSize;
+    const std::uint64_t kind = duel_ ? kCommon : random_.below(100);
+    one_size_ = kind < 10 ? random_.below(1u << (bits_ < 12 ? bits_ : 12)) : kind <= kCommon ? common_size_ : kNoSize;
   }
 
   Call draw_call() {
@@ -109,7 +118,7 @@ class Generator {
         return;
       case Call::kFork:
       case Call::kForkLimited:
-        operation.size = operation.call == Call::kFork ? 50 + random_.below(200) : 16 + random_.below(256);
+        operation.size = operation.call == Call::kFork ? 50 + random_.below(200) : 2 + random_.below(62);
         operation.other = random_.next() >> 1;
         return;
       case Call::kLook:
@@ -150,11 +159,13 @@ class Generator {
     }
   }
 
-  static constexpr std::uint64_t kNoSize = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNoSize = ~std::uint64_t{0}, kCommon = 45;  // the latter in percent
 
   Random random_;
   Freedom freedom_;
   std::uint8_t thread_, bits_ = 0;
+  std::uint64_t common_size_ = 0;  // of all threads of the seed
+  bool duel_ = false;              // they do nothing but take, give and free blocks of it
   std::uint64_t left_ = 0, slots_ = kSlots, one_size_ = kNoSize;
   std::array<Call, kDrawn> calls_{};
 };

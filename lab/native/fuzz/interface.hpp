@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which calls the malloc under test serves itself.
 //
-// Idea: a library that brings malloc but not, say, memalign leaves that to the C library, whose blocks its free does not
-// know. Such a call is not made; `heapyard check` tells of it. Cost: a few look-ups once.
+// Idea: a library that brings malloc but not, say, memalign leaves that to the C library, whose blocks its free does
+// not know. Such a call is not made; `heapyard check` tells of it. Cost: a few look-ups once.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <new>
@@ -16,6 +15,7 @@
 #include "base/mapping.hpp"
 #include "base/options.hpp"
 #include "finding.hpp"
+#include "interruptions.hpp"
 #include "operation.hpp"
 #include "player.hpp"
 #include "script.hpp"
@@ -29,11 +29,11 @@ struct Seat {
   Seat(const Plan& plan, unsigned number) : script(plan, number) {}
   Script script;
   Player player;
-  pthread_t before{};  // who sat here
-  bool follows = false;
+  pthread_t before{};    // who sat here, and is to be joined
+  bool follows = false;  // somebody else did before
 };
 
-bool by_turns = false;
+bool by_turns = false, interrupted = false;
 Turns turns;
 Seat* seats[kMostThreads];
 std::atomic<unsigned> to_come{0};  // threads of the sequence that have not ended
@@ -44,7 +44,6 @@ void start(unsigned number) {
   pthread_t thread;
   if (pthread_create(&thread, nullptr, sit, reinterpret_cast<void*>(std::uintptr_t{number})) != 0)
     found(number, "refused", "a thread could not be created");
-  if (!seats[number]->follows) pthread_detach(thread);
 }
 
 void* sit(void* index) {
@@ -52,6 +51,8 @@ void* sit(void* index) {
   Seat& seat = *seats[number];
   sit_down(number);
   if (seat.follows) pthread_join(seat.before, nullptr);
+  std::optional<Interruptions> interruptions;
+  if (interrupted) interruptions.emplace(number);
   while (const std::optional<Step> step = seat.script.next()) {
     if (by_turns && step->first) turns.wait_for(step->turn);
     seat.player.play(step->operation);
@@ -62,6 +63,7 @@ void* sit(void* index) {
     start(number);
     return nullptr;
   }
+  seat.before = pthread_self();
   to_come.fetch_sub(1);
   to_come.notify_all();
   return nullptr;
@@ -84,21 +86,13 @@ void print_all(const Plan& plan) {
   text.write_to(STDOUT_FILENO);
 }
 
-// Interrupts whatever the heap asks of the kernel.
-void send_signals() {
-  struct sigaction action{};
-  action.sa_handler = [](int) {};
-  sigaction(SIGALRM, &action, nullptr);
-  const itimerval often{{0, 700}, {0, 700}};
-  setitimer(ITIMER_REAL, &often, nullptr);
-}
-
 std::uint64_t play_all(unsigned threads) {
   to_come = threads;
   for (unsigned thread = 0; thread < threads; ++thread) start(thread);
   for (unsigned left; (left = to_come.load()) != 0;) to_come.wait(left);
   std::uint64_t played = 0;
   for (unsigned thread = 0; thread < threads; ++thread) {
+    pthread_join(seats[thread]->before, nullptr);
     seats[thread]->player.release_all();
     played += progress[thread].done.load();
   }
@@ -119,24 +113,30 @@ int main(int argc, char** argv) {
   using namespace heapyard;
   using namespace heapyard::fuzz;
   std::int64_t seed = 1, operations = 100'000, threads = 1;
-  bool signals = false, print = false, forks = true, limits = true;
+  bool print = false, forks = true, limits = true, ends = true;
   const char* replay = "";
   const Option options[] = {
       {'s', "seed", "N", Whole{&seed, 0, INT64_MAX}, "what the operations follow from"},
       {'o', "operations", "N", Whole{&operations, 0, INT64_MAX}, "how many, of all threads"},
       {'t', "threads", "N", Whole{&threads, 1, kMostThreads}, "how many threads"},
       {'u', "turns", "", Flag{&by_turns}, "one thread at a time, so that each run is the same"},
-      {'g', "signals", "", Flag{&signals}, "a signal each 0.7 ms"},
+      {'g', "signals", "", Flag{&interrupted}, "signals interrupt each thread, and keep it where it is for a while"},
       {0, "no-forks", "", Flag{&forks, false}, "the process does not fork"},
       {0, "no-limits", "", Flag{&limits, false}, "no child has its address space limited"},
+      {0, "no-ends", "", Flag{&ends, false}, "no thread ends before it is done"},
       {'r', "replay", "FILE", Word{&replay}, "the operations of a file"},
       {'p', "print", "", Flag{&print}, "print the operations, and play none"}};
   const Usage usage{"fuzz_heap", "Plays operations of the malloc interface and judges what each gives.",
                     "  LD_PRELOAD=libmine.so fuzz_heap --seed 7 --threads 2\n"};
   parse_options(argc, argv, options, usage);
 
-  Plan plan{static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(operations), static_cast<unsigned>(threads),
-            by_turns,  {forks, forks && limits, true}, false,  {}};
+  Plan plan{static_cast<std::uint64_t>(seed),
+            static_cast<std::uint64_t>(operations),
+            static_cast<unsigned>(threads),
+            by_turns,
+            {forks, forks && limits, ends},
+            false,
+            {}};
   if (replay[0] != '\0') {
     plan.is_file = true;
     plan.file = read_operations(replay);
@@ -144,7 +144,8 @@ int main(int argc, char** argv) {
   }
   static Yard yard;
   auto* const blocks = array_of<Block>(plan.threads * kSlots + kMailboxes);
-  for (unsigned box = 0; box < kMailboxes; ++box) yard.mailboxes[box] = new (blocks + plan.threads * kSlots + box) Block;
+  for (unsigned box = 0; box < kMailboxes; ++box)
+    yard.mailboxes[box] = new (blocks + plan.threads * kSlots + box) Block;
   auto* const room = array_of<Seat>(plan.threads);
   for (unsigned thread = 0; thread < plan.threads; ++thread) {
     seats[thread] = new (room + thread) Seat(plan, thread);
@@ -160,7 +161,8 @@ int main(int argc, char** argv) {
   yard.own = Interface::find();
   yard.pages.prepare();
   take_signals();
-  if (signals) send_signals();
+  take_interruptions();
+  yard.live.begin();
   const std::uint64_t played = play_all(plan.threads);
   Text text;
   Json json(text);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -55,9 +56,14 @@ std::span<const Operation> read_operations(const char* path) {
   if (file < 0 || fstat(file, &facts) != 0) fatal(kExitUsage, "cannot read ", name);
   const auto bytes = static_cast<std::size_t>(facts.st_size);
   if (bytes == 0) return {};
-  const auto* const text = static_cast<const char*>(map_file(file, bytes));
+  auto* const text = static_cast<char*>(map_private(bytes));
+  if (text == nullptr) fatal(kExitMachine, "no memory for ", name);
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t got = ::read(file, text + done, bytes - done);
+    if (got <= 0) fatal(kExitUsage, "cannot read ", name);
+    done += static_cast<std::size_t>(got);
+  }
   close(file);
-  if (text == nullptr) fatal(kExitUsage, "cannot read ", name);
   std::string_view rest(text, bytes);
   const auto lines = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), '\n')) + 1;
   auto* const operations = static_cast<Operation*>(map_private(lines * sizeof(Operation)));

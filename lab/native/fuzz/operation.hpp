@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call of the malloc interface, on a slot of one thread; and sequences of them as text, one to a line.
 //
-// Idea: nothing in an operation depends on an address or on a clock, so a sequence that found something can be shortened,
-// played again, and written as C. A slot holds a block or nothing. A call that makes a block first releases what its slot
-// holds. A line is "thread call slot size other"; what a call does not use is 0.
+// Idea: nothing in an operation depends on an address or on a clock, so a sequence that found something can be
+// shortened, played again, and written as C. A slot holds a block or nothing. A call that makes a block first releases
+// what its slot holds. A line is "thread call slot size other"; what a call does not use is 0.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace heapyard::fuzz {
 
 enum class Call : std::uint8_t {
   kMalloc,
-  kCalloc,         // other: how many of `size`
-  kRealloc,        // of the slot's block
-  kReallocarray,   // other: how many of `size`
-  kAlignedAlloc,   // other: the alignment, here and below
+  kCalloc,        // other: how many of `size`
+  kRealloc,       // of the slot's block
+  kReallocarray,  // other: how many of `size`
+  kAlignedAlloc,  // other: the alignment, here and below
   kPosixMemalign,
   kMemalign,
   kValloc,
@@ -30,23 +30,22 @@ enum class Call : std::uint8_t {
   kNewNothrow,
   kNewAligned,
   kNewArrayAligned,
-  kRelease,        // other: 1 if the call for a known size is to be used
-  kLook,           // at the slot's contents
-  kUseAll,         // of what malloc_usable_size says
-  kGive,           // other: the mailbox, whose block comes into the slot
-  kAsk,            // mallinfo2
-  kTrim,           // malloc_trim
-  kEndThread,      // another thread goes on with its slots
-  kFork,           // the child looks, makes `size` calls by the seed `other`, and ends
-  kForkLimited,    // the same, with `size` MiB of address space more than it has
-  kEnd             // of the enumeration
+  kRelease,      // other: 1 if the call for a known size is to be used
+  kLook,         // at the slot's contents
+  kUseAll,       // of what malloc_usable_size says
+  kGive,         // other: the mailbox, whose block comes into the slot
+  kAsk,          // mallinfo2
+  kTrim,         // malloc_trim
+  kEndThread,    // another thread goes on with its slots
+  kFork,         // the child looks, makes `size` calls by the seed `other`, and ends
+  kForkLimited,  // the same, with `size` MiB of address space more than it has
+  kEnd           // of the enumeration
 };
 
 inline constexpr std::string_view kCalls[] = {
-    "malloc",  "calloc",      "realloc",     "reallocarray",      "aligned_alloc", "posix_memalign",
-    "memalign", "valloc",     "pvalloc",     "new",               "new[]",         "new_nothrow",
-    "new_aligned", "new[]_aligned", "release", "look",            "use_all",       "give",
-    "mallinfo2", "malloc_trim", "end_thread", "fork",             "fork_limited"};
+    "malloc",  "calloc", "realloc",   "reallocarray", "aligned_alloc", "posix_memalign", "memalign",    "valloc",
+    "pvalloc", "new",    "new[]",     "new_nothrow",  "new_aligned",   "new[]_aligned",  "release",     "look",
+    "use_all", "give",   "mallinfo2", "malloc_trim",  "end_thread",    "fork",           "fork_limited"};
 static_assert(std::size(kCalls) == static_cast<std::size_t>(Call::kEnd));
 
 struct Operation {

@@ -23,6 +23,7 @@ constexpr std::size_t kImpossible = std::size_t{1} << 47;  // more than a proces
 constexpr std::size_t kSurely = std::size_t{1} << 27;      // what is there unless memory is limited
 constexpr std::size_t kPageBytes = 4096;
 constexpr unsigned kChildSeconds = 30;
+constexpr std::uint64_t kLook = 1 << 15;  // operations of a thread between two looks at the process's memory
 
 // Of malloc: C demands what an object of this size can need, the ABI 16 bytes for those of 16 and more.
 std::size_t natural_alignment(std::size_t size) {
@@ -70,7 +71,9 @@ void Player::play(const Operation& operation) {
   now_ = operation;
   Progress& at = progress[thread_];
   at.call.store(static_cast<std::uint8_t>(operation.call), std::memory_order_relaxed);
-  at.done.store(at.done.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const std::uint64_t done = at.done.load(std::memory_order_relaxed) + 1;
+  at.done.store(done, std::memory_order_relaxed);
+  if (done % kLook == 0) look_at_memory();
   Block& block = *slots_[operation.slot];
   switch (operation.call) {
     case Call::kRealloc:
@@ -190,11 +193,21 @@ void Player::judge_refusal(std::size_t size, bool throws) const {
 
 void Player::take_in(Block& block, void* at, std::size_t size, std::size_t alignment, Origin origin) {
   const std::size_t least = std::max(alignment, natural_alignment(size));
-  if (reinterpret_cast<std::uintptr_t>(at) % least != 0) report("alignment", "gave %p, which is not a multiple of %zu", at, least);
+  if (reinterpret_cast<std::uintptr_t>(at) % least != 0)
+    report("alignment", "gave %p, which is not a multiple of %zu", at, least);
   block = {static_cast<unsigned char*>(at), size, size, alignment, ++numbers_, origin};
   if (const unsigned char* const taken = yard_->pages.take(block); taken != nullptr)
     report("overlap", "gave %p, but the page at %p is another live block's", at, static_cast<const void*>(taken));
+  live_.add(yard_->live, static_cast<std::int64_t>(block.size));
   fill(block);
+}
+
+void Player::look_at_memory() const {
+  if (const std::int64_t bytes = yard_->live.too_much(); bytes > 0 && !limited_) {
+    report("growth", "the process takes %jd MiB, though blocks had %jd MiB at most",
+           static_cast<std::intmax_t>(LiveBytes::resident() >> 20),
+           static_cast<std::intmax_t>(yard_->live.peak() >> 20));
+  }
 }
 
 void Player::look(const Block& block, const char* when) const {
@@ -210,8 +223,10 @@ void Player::use_all(Block& block) {
   if (block.at == nullptr || yard_->own.usable_size == nullptr || block.size > kSurely) return;
   look(block, "before malloc_usable_size");
   const std::size_t usable = yard_->own.usable_size(block.at);
-  if (usable < block.requested) report("usable", "says %zu of a block that was asked for with %zu", usable, block.requested);
+  if (usable < block.requested)
+    report("usable", "says %zu of a block that was asked for with %zu", usable, block.requested);
   yard_->pages.give_back(block);
+  live_.add(yard_->live, static_cast<std::int64_t>(usable - block.size));
   block.size = usable;
   if (const unsigned char* const taken = yard_->pages.take(block); taken != nullptr) {
     report("overlap", "says %zu of the block at %p, but the page at %p is another live block's", usable,
@@ -224,6 +239,7 @@ void Player::release(Block& block, bool sized) {
   if (block.at == nullptr) return;
   look(block, "before its end");
   yard_->pages.give_back(block);
+  live_.add(yard_->live, -static_cast<std::int64_t>(block.size));
   const Block gone = block;
   block.at = nullptr;
   const Interface& own = yard_->own;
@@ -274,6 +290,7 @@ void Player::reallocate(Block& block, const Operation& operation) {
   }
   if (size > kMostSize || size >= kImpossible) report("impossible", "gave %p for more than a process can address", at);
   if (before.at != nullptr) {
+    live_.add(yard_->live, -static_cast<std::int64_t>(before.size));
     const std::size_t kept = std::min(size, before.size);
     const std::size_t wrong = first_wrong(before, static_cast<const unsigned char*>(at), kept);
     if (wrong != kept) report("contents", "byte %zu of %zu that are kept of %zu is another", wrong, kept, before.size);
@@ -291,7 +308,8 @@ void Player::fork_child(const Operation& operation) {
     if (errno != EINTR) return;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 1) _exit(1);  // it has told
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) report("hang", "the child did not end within %u s", kChildSeconds);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    report("hang", "the child did not end within %u s", kChildSeconds);
   if (status != 0) report("crash", "the child ended with status %#x", static_cast<unsigned>(status));
 }
 
@@ -306,6 +324,7 @@ void Player::live_as_child(const Operation& operation) {
     limited_ = true;
   }
   for (const Block* const block : slots_) look(*block, "in a forked child");
+  if (limited_) take_all_there_is(operation.other);
   Generator generator(operation.other, thread_, {false, false, false});
   for (unsigned call = 0; call < calls; ++call) {
     const Operation next = generator.next();
@@ -318,6 +337,28 @@ void Player::live_as_child(const Operation& operation) {
     free(block);
   }
   _exit(0);
+}
+
+// Blocks of one size until there are no more: then the calls that follow are refused or not, and what is given back
+// serves again.
+void Player::take_all_there_is(std::uint64_t seed) {
+  constexpr unsigned kMost = 40'000;
+  const std::size_t size = std::size_t{256} << (seed % 10);
+  void* first = nullptr;
+  unsigned count = 0;
+  now_ = {size, 0, 0, static_cast<std::uint8_t>(thread_), Call::kMalloc};
+  for (void* block; count < kMost && (block = malloc(size)) != nullptr; ++count) {  // each knows the one before
+    *static_cast<void**>(block) = first;
+    first = block;
+  }
+  if (count < kMost && errno != ENOMEM) report("errno", "was refused with errno %d instead of ENOMEM", errno);
+  const unsigned kept = seed % 3 == 0 ? 0 : 64;  // some stay while the next calls are made
+  while (first != nullptr && count > kept) {
+    void* const next = *static_cast<void**>(first);
+    free(first);
+    first = next;
+    if (count-- == 0) report("contents", "there are more blocks than were allocated");
+  }
 }
 
 void Player::release_all() {

@@ -32,7 +32,8 @@ struct Plan {
 
 class Script {
  public:
-  Script(const Plan& plan, unsigned thread) : plan_(plan), thread_(thread), generator_(plan.seed, thread, plan.freedom) {}
+  Script(const Plan& plan, unsigned thread)
+      : plan_(plan), thread_(thread), generator_(plan.seed, thread, plan.freedom) {}
 
   std::optional<Step> next() { return plan_.is_file ? next_of_file() : next_at_random(); }
 
@@ -72,7 +73,7 @@ class Script {
   Plan plan_;
   unsigned thread_;
   Generator generator_;
-  std::uint64_t at_ = 0;              // operations so far: of all by turns, else of this thread; or the place in the file
+  std::uint64_t at_ = 0;  // operations so far: of all by turns, else of this thread; or the place in the file
   std::uint64_t turn_ = 0, left_ = 0;  // turns so far; operations that are left of this one
 };
 

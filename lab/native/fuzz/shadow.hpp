@@ -27,8 +27,8 @@ struct Block {
   Origin origin = Origin::kPlain;
 };
 
-// Calls work(offset, bytes) for the parts of a block of `size` that have contents; all but the last 4096 bytes lie where
-// they would in a larger block.
+// Calls work(offset, bytes) for the parts of a block of `size` that have contents; all but the last 4096 bytes lie
+// where they would in a larger block.
 template <class Work>
 void each_part(std::size_t size, Work work) {
   constexpr std::size_t kPage = 4096, kInner = 8, kWord = 16;
@@ -68,7 +68,8 @@ inline void fill(const Block& block) {
 }
 
 // The first byte in [offset, end) that is not as it was left; `end` if all are. `bytes`: where the block begins.
-inline std::size_t first_wrong_in(std::uint64_t number, const unsigned char* bytes, std::size_t offset, std::size_t end) {
+inline std::size_t first_wrong_in(std::uint64_t number, const unsigned char* bytes, std::size_t offset,
+                                  std::size_t end) {
   std::size_t at = offset;
   const auto right = [&](std::size_t place) {
     return bytes[place] == static_cast<unsigned char>(word_of(number, place / 8) >> place % 8 * 8);

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of random operations under one library, for as long as one likes; it goes on where the last one ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict
+from pathlib import Path
+
+from ...model.allocator import Allocator
+from ...model.fuzz import FuzzAnswer, FuzzFinding, Operation, Round, Violation, draw_round, parse_operations
+from ..scratch import ScratchFolder
+from .player import AGAIN, FIRST, Player
+from .shrink import shortened
+
+TRIES = 5  # runs that tell how often operations find the same again
+MOST_TRIES = 20
+SHORTENING = 60.0  # seconds for one finding
+# Called with the operations so far, the number of findings, and what was just found.
+Say = Callable[[int, int, str], None]
+MOST_FINDINGS = 8  # that are looked into; more of a library so broken say nothing new
+
+
+def _silent(operations: int, findings: int, finding: str) -> None:
+    pass
+
+
+class Campaign:
+    """All rounds of one library. `folder`: where it keeps how far it is and what it found; made if it is not there.
+
+    The rounds of another build of the library begin anew; what was found of it before is played first.
+    """
+
+    def __init__(self, allocator: Allocator, folder: Path, stop: threading.Event, threads: int | None = None):
+        self._allocator, self._folder, self._stop, self._threads = allocator, folder, stop, threads
+        self._player = Player(allocator, stop)
+        self._seed, self._operations = 1, 0
+        self.findings: list[FuzzFinding] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        self._read()
+
+    def child_of(self, operation: Operation) -> list[Operation]:
+        """What the child of a fork plays."""
+        return self._player.child_of(operation)
+
+    @property
+    def operations(self) -> int:
+        """Of all rounds of this build so far."""
+        return self._operations
+
+    def run(
+        self, seconds: float | None, operations: int | None, corpus: Iterable[Path] = (),
+        say: Say = _silent,
+    ) -> FuzzAnswer:
+        """Until one of both is used up; None: it does not count. `corpus`: operations of files that are played first."""
+        began, before = time.monotonic(), self._operations
+        complete = True
+        try:
+            for path in [*corpus, *sorted(self._folder.glob("*.operations"))]:
+                self._play_file(path)
+            self._play_rounds(began, seconds, before, operations, say)
+        except KeyboardInterrupt:
+            complete = False
+            self._stop.set()
+        took = time.monotonic() - began
+        return FuzzAnswer(self._allocator.name, self._operations, self._operations - before, took, self.findings, complete)
+
+    def _play_rounds(
+        self, began: float, seconds: float | None, before: int, operations: int | None, say: Say,
+    ) -> None:
+        workers = max(1, len(os.sched_getaffinity(0)))
+        running: dict[Future[tuple[int, Violation | None]], Round] = {}
+        pool = ThreadPoolExecutor(workers)
+
+        def wanted() -> bool:
+            planned = self._operations - before + sum(round_.operations for round_ in running.values())
+            in_time = seconds is None or time.monotonic() - began < seconds
+            return in_time and (operations is None or planned < operations) and len(self.findings) < MOST_FINDINGS
+
+        try:
+            while running or wanted():
+                while len(running) < workers and wanted():
+                    round_ = draw_round(self._seed, self._threads)
+                    self._seed += 1
+                    running[pool.submit(self._player.play, round_)] = round_
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    round_ = running.pop(future)
+                    played, violation = future.result()
+                    self._operations += played
+                    if violation is not None:
+                        self._look_into(round_, violation, say)
+                    self._write()
+                    say(self._operations, len(self.findings), "")
+        finally:
+            if self._stop.is_set():
+                pool.shutdown(cancel_futures=True)
+            pool.shutdown()
+
+    def _play_file(self, path: Path) -> None:
+        operations = parse_operations(path.read_text().splitlines(), str(path))
+        threads = 1 + max((operation.thread for operation in operations), default=0)
+        ways = path.read_text().partition("\n")[0]
+        round_ = Round(0, len(operations), threads, "turns" in ways, "signals" in ways)
+        violation = next(filter(None, (self._player.replay(path, round_, len(operations)) for _ in range(TRIES))), None)
+        if violation is not None and self._is_new(violation):
+            self._keep(FuzzFinding(violation, round_, operations, 1, 1, self._operations))
+
+    def _is_new(self, violation: Violation) -> bool:
+        return (violation.kind, violation.call) not in {(f.violation.kind, f.violation.call) for f in self.findings}
+
+    def _look_into(self, round_: Round, violation: Violation, say: Say) -> None:
+        if not self._is_new(violation):
+            return
+        say(self._operations, len(self.findings), f"found {violation.kind}: {violation.text}; making it shorter")
+        all_ = self._player.operations_of(round_)
+        first = FIRST if violation.kind == "hang" else AGAIN
+        end = time.monotonic() + SHORTENING
+        with ScratchFolder() as folder:
+            file = folder / "operations"
+
+            def finds(operations: tuple[Operation, ...]) -> bool:
+                file.write_text("".join(f"{operation}\n" for operation in operations))
+                found = self._player.replay(file, round_, len(operations), first)
+                return found is not None and found.kind == violation.kind
+
+            for operations in dict.fromkeys((_up_to(all_, violation, round_), all_)):
+                shown = sum(finds(operations) for _ in range(TRIES) if time.monotonic() < end)
+                if shown:
+                    break
+            tries = 1 if shown == TRIES else math.ceil(min(MOST_TRIES, 3 * TRIES / max(shown, 1)))
+            if shown:
+                operations = shortened(operations, lambda ops: any(finds(ops) for _ in range(tries)), SHORTENING)
+                shown = sum(finds(operations) for _ in range(TRIES))
+        self._keep(FuzzFinding(violation, round_, operations if shown else (), shown, TRIES, self._operations))
+
+    def _keep(self, finding: FuzzFinding) -> None:
+        self.findings.append(finding)
+        if finding.operations:
+            ways = " ".join(finding.round.ways)
+            lines = [f"# {ways}", f"# {finding.violation.kind}: {finding.violation.text}", *map(str, finding.operations)]
+            (self._folder / f"{finding.name}.operations").write_text("".join(f"{line}\n" for line in lines))
+
+    def _read(self) -> None:
+        try:
+            kept = json.loads((self._folder / "state.json").read_text())
+        except FileNotFoundError:
+            return
+        if kept["library"] == self._allocator.sha256:
+            self._seed, self._operations = kept["seed"], kept["operations"]
+
+    def _write(self) -> None:
+        """At once, or not at all."""
+        text = json.dumps({"library": self._allocator.sha256, "seed": self._seed, "operations": self._operations,
+                           "findings": [asdict(finding.violation) for finding in self.findings]}, indent=1)
+        new = self._folder / "state.json.new"
+        new.write_text(text)
+        new.replace(self._folder / "state.json")
+
+
+def _up_to(operations: tuple[Operation, ...], violation: Violation, round_: Round) -> tuple[Operation, ...]:
+    """Those before the violation. Where threads run as they like, others may have been further by then: twice as many."""
+    left = violation.operation
+    for index, operation in enumerate(operations):
+        left -= operation.thread == violation.thread
+        if left <= 0 and violation.operation > 0:
+            return operations[: index + 1 if round_.turns or round_.threads == 1 else 2 * index + 2]
+    return operations
