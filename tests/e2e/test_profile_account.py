@@ -292,6 +292,7 @@ RUNS = {
     "Python, a dictionary of 300,000 tuples": ["/usr/bin/python3", "-I", "-c", PYTHON],
     "Python 3.9, the same": [pyenv("3.9"), "-I", "-c", PYTHON],
     "Python 3.13, the same": [pyenv("3.13"), "-I", "-c", PYTHON],
+    "Python 3.14, the same": [os.environ.get("HEAPYARD_PYTHON", "python3.14"), "-I", "-c", PYTHON],
     "numpy, 20 arrays": [sys.executable, "-I", "-c", NUMPY],
     "pandas, 300,000 rows by group": [sys.executable, "-I", "-c", PANDAS],
     "Node, an array of 600,000 objects": ["node", "-e", NODE],

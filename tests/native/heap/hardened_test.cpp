@@ -79,7 +79,9 @@ TEST_P(Mistakes, FreedTwiceAtTheSameMoment) {
 // The threat: free of an address inside of a block lets it overlap with the next.
 TEST_P(Mistakes, AnAddressInsideOfABlock) {
   // A block of 16 bytes has no other multiple of 16 inside.
-  if (bytes() > 16) EXPECT_DEATH(free(static_cast<char*>(malloc(bytes())) + 16), "heapyard: free.*inside of");
+  if (bytes() > 16) {
+    EXPECT_DEATH(free(static_cast<char*>(malloc(bytes())) + 16), "heapyard: free.*inside of");
+  }
   EXPECT_DEATH(free(static_cast<char*>(malloc(bytes())) + 8), "heapyard: free.*inside of");
 }
 
