@@ -76,7 +76,7 @@ def test_a_round_is_what_it_prints(tmp_path: Path) -> None:
 
 
 def test_a_finding_is_short_and_comes_again(tmp_path: Path) -> None:
-    run = fuzz(tmp_path, library("planted-heapyard"), "--for", "2s", "--threads", "1", "--json", fault="usable")
+    run = fuzz(tmp_path, library("planted-heapyard"), "--operations", 1000, "--threads", "1", "--json", fault="usable")
     assert run.returncode == 1, run.stderr
     (answer,) = json.loads(run.stdout)
     finding = answer["findings"][0]

@@ -27,7 +27,7 @@ class Generator {
       : random_(seed, thread), freedom_(freedom), thread_(static_cast<std::uint8_t>(thread)) {
     constexpr std::uint64_t kStream = 1001;  // no thread's
     Random common(seed, kStream);
-    common_size_ = common.below(std::uint64_t{8} << common.below(9));
+    common_size_ = common.below(std::uint64_t{8} << common.below(14));
     duel_ = common.percent(30);
   }
 
