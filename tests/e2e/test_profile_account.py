@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -311,11 +312,24 @@ RUNS = {
 }
 
 
+def ends(words: list[str | Path], env: dict[str, str] | None = None) -> bool:
+    """Whether a command under a tool ends in a minute."""
+    process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        process.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return False
+    return True
+
+
 def by_heaptrack(folder: Path, words: list[str], resident: int) -> str:
     """The peak that heaptrack sees, as a share of the resident memory; it follows the first process only."""
     if shutil.which("heaptrack") is None:
         return ""
-    subprocess.run(["heaptrack", "-o", folder / "heaptrack", *words], capture_output=True)
+    if not ends(["heaptrack", "-o", folder / "heaptrack", *words]):
+        return "hangs"
     kept = next(iter(folder.glob("heaptrack.*")), None)
     told = subprocess.run(["heaptrack_print", "-f", kept], capture_output=True, text=True).stdout if kept else ""
     peak = re.search(r"^peak heap memory consumption: ([0-9.]+)([BKMG])", told, re.MULTILINE)
@@ -327,9 +341,11 @@ def by_jemalloc(folder: Path, words: list[str], resident: int) -> str:
     found = find_allocators(["jemalloc"])
     if not found or found[0].library is None:
         return ""
-    conf = f"prof:true,lg_prof_sample:0,prof_gdump:true,prof_final:true,prof_prefix:{folder}/jeprof"
+    # A look each 4 MiB that were allocated. One at each new peak (prof_gdump) may wait for a lock that it has.
+    conf = f"prof:true,lg_prof_sample:0,lg_prof_interval:22,prof_final:true,prof_prefix:{folder}/jeprof"
     env = {**os.environ, "LD_PRELOAD": str(found[0].library), "MALLOC_CONF": conf}
-    subprocess.run(words, capture_output=True, env=env)
+    if not ends(words, env):
+        return "hangs"
     heads = (path.read_text(errors="replace")[:1000] for path in folder.glob("jeprof.*.heap"))
     live = [int(head[1]) for text in heads if (head := re.search(r"^\s*t\*: \d+: (\d+)", text, re.MULTILINE))]
     return f"{max(live) / resident:.0%}" if live else "none"
@@ -347,7 +363,8 @@ def by_memray(folder: Path, words: list[str], resident: int) -> str:
     if versions[0] != versions[1]:
         return ""
     kept, told = folder / "memray.bin", folder / "memray.json"
-    subprocess.run([python, "-m", "memray", "run", "--native", "-o", kept, "-c", words[3]], capture_output=True)
+    if not ends([str(python), "-m", "memray", "run", "--native", "-o", kept, "-c", words[3]]):
+        return "hangs"
     subprocess.run([python, "-m", "memray", "stats", "--json", "-o", told, kept], capture_output=True)
     if not told.is_file():
         return "none"

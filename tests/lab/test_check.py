@@ -151,7 +151,7 @@ def test_several_libraries_are_compared() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "name allocators or libraries to check, or give --all"),
+        ([], "name allocators or libraries, or give --all"),
         (["nosuchmalloc"], "there is no allocator 'nosuchmalloc'"),
         (["./missing.so"], "does not exist"),
         (["/etc/passwd"], "/etc/passwd: the library is not an ELF file"),
@@ -159,7 +159,7 @@ def test_several_libraries_are_compared() -> None:
         ([str(places.native("libcrash_load.so"))], "crashes when loaded into /bin/true"),
         (["glibc", "--only", "nosuchcase"], "there is no case 'nosuchcase'"),
         (["glibc", "--quick", "--instructions"], "give one of them"),
-        (["system"], "name a library to check"),
+        (["system"], "name a library"),
         (["glibc", "--markdown", "/etc/passwd"], "/etc/passwd lacks the lines"),
     ],
 )
@@ -198,7 +198,7 @@ main.run()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("moment", ["_allocators", "_print"])
+@pytest.mark.parametrize("moment", ["named_libraries", "_print"])
 def test_a_signal_before_the_first_case_or_after_the_last_one(number: signal.Signals, moment: str) -> None:
     words = [sys.executable, "-c", PATCHED, str(int(number)), moment, "check", "glibc", "--only", "errno-kept"]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60)

@@ -102,7 +102,8 @@ def _fuzz(
         for path in [*folder.glob("*.operations"), *folder.glob("*.c"), folder / "state.json"]:
             path.unlink(missing_ok=True)
     campaign = Campaign(allocator, folder, stop, threads)
-    answer = campaign.run(seconds, operations, (), _Progress(allocator.name, seconds, operations, campaign.operations).say)
+    with _Progress(allocator.name, seconds, operations, campaign.operations) as progress:
+        answer = campaign.run(seconds, operations, (), progress.say)
     for finding in answer.findings:
         if finding.operations:
             (folder / f"{finding.name}.c").write_text(as_c(finding, allocator.name, str(allocator.library), campaign.child_of))
@@ -141,7 +142,7 @@ def _as_json(answer: FuzzAnswer) -> dict[str, object]:
 
 
 class _Progress:
-    """How far it is, with the time left: a line that is rewritten on a terminal, one per ten seconds elsewhere."""
+    """How far it is, with the time left: a status on a terminal, a line per ten seconds elsewhere; on standard error."""
 
     def __init__(self, name: str, seconds: float | None, operations: int | None, before: int):
         from .consoles import remarks
@@ -149,6 +150,16 @@ class _Progress:
         self._console = remarks()
         self._name, self._seconds, self._operations, self._before = name, seconds, operations, before
         self._began = self._told = time.monotonic()
+        self._status = self._console.status(f"{name}: the first rounds") if self._console.is_terminal else None
+
+    def __enter__(self) -> _Progress:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status:
+            self._status.stop()
 
     def say(self, done: int, findings: int, finding: str = "") -> None:
         now = time.monotonic()
@@ -160,8 +171,8 @@ class _Progress:
         line = f"{self._name}: {done:,} operations, {counted(findings, 'finding')}{left}"
         if finding:
             self._console.print(f"heapyard: {self._name}: {finding}", markup=False, soft_wrap=True)
-        elif self._console.is_terminal:
-            self._console.print(line, end="\r", soft_wrap=True)
+        elif self._status:
+            self._status.update(line)
         elif now - self._told > _TOLD_EACH:
             self._told = now
             self._console.print(f"heapyard: {line}", soft_wrap=True)

@@ -94,19 +94,18 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class FuzzFinding:
-    """A violation and the shortest operations that were found to bring it about. `shown`: of how many of `tried` runs."""
+    """A violation and the shortest operations that were found to bring it about. `shown`: of how many of `tried` runs.
 
+    `name`: of its files, without their ends.
+    """
+
+    name: str
     violation: Violation
     round: Round
     operations: tuple[Operation, ...]
     shown: int
     tried: int
     played: int  # operations before it, of all rounds
-
-    @property
-    def name(self) -> str:
-        """Of its files: the kind, the call and the seed."""
-        return f"{self.violation.kind}-{self.violation.call or 'any'}-{self.round.seed}".replace("[]", "s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,13 @@ class Campaign:
         threads = 1 + max((operation.thread for operation in operations), default=0)
         ways = path.read_text().partition("\n")[0]
         round_ = Round(0, len(operations), threads, "turns" in ways, "signals" in ways)
-        violation = next(filter(None, (self._player.replay(path, round_, len(operations)) for _ in range(TRIES))), None)
-        if violation is not None and self._is_new(violation):
-            self._keep(FuzzFinding(violation, round_, operations, 1, 1, self._operations))
+        for tried in range(1, TRIES + 1):
+            violation = self._player.replay(path, round_, len(operations))
+            self._operations += len(operations)
+            if violation is not None:
+                if self._is_new(violation):
+                    self.findings.append(FuzzFinding(path.stem, violation, round_, operations, 1, tried, self._operations))
+                return
 
     def _is_new(self, violation: Violation) -> bool:
         return (violation.kind, violation.call) not in {(f.violation.kind, f.violation.call) for f in self.findings}
@@ -137,14 +141,13 @@ class Campaign:
             if shown:
                 operations = shortened(operations, lambda ops: any(finds(ops) for _ in range(tries)), SHORTENING)
                 shown = sum(finds(operations) for _ in range(TRIES))
-        self._keep(FuzzFinding(violation, round_, operations if shown else (), shown, TRIES, self._operations))
-
-    def _keep(self, finding: FuzzFinding) -> None:
-        self.findings.append(finding)
-        if finding.operations:
-            ways = " ".join(finding.round.ways)
-            lines = [f"# {ways}", f"# {finding.violation.kind}: {finding.violation.text}", *map(str, finding.operations)]
-            (self._folder / f"{finding.name}.operations").write_text("".join(f"{line}\n" for line in lines))
+            else:
+                operations = ()
+        name = f"{violation.kind}-{violation.call or 'any'}-{round_.seed}".replace("[]", "s")
+        self.findings.append(FuzzFinding(name, violation, round_, operations, shown, TRIES, self._operations))
+        if operations:
+            lines = [f"# {' '.join(round_.ways)}", f"# {violation.kind}: {violation.text}", *map(str, operations)]
+            (self._folder / f"{name}.operations").write_text("".join(f"{line}\n" for line in lines))
 
     def _read(self) -> None:
         try:
