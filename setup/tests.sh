@@ -99,7 +99,8 @@ run_chosen() {
   : "${areas:=$areas_known}"
   # shellcheck disable=SC2046,SC2086 # areas and files, one word each
   if [ -n "$quick" ]; then
-    run_part lab -m "not slow and not browser and not on_request" $(python_of tests/lab $areas) "$@"
+    run_part lab --numprocesses "$(nproc)" --dist loadfile -m "not slow and not browser and not on_request" \
+      $(python_of tests/lab $areas) "$@"
   else
     run_part e2e $(python_of tests/e2e $areas) "$@"
     run_part lab $(python_of tests/lab $areas) "$@"
