@@ -15,6 +15,7 @@ from ..model.check import CheckCase, Found, ReportCard
 from ..model.errors import EXIT_DIFFERENCE, EXIT_INTERRUPTED, UsageError
 from ..model.units import format_duration
 from .libraries import named_libraries
+from .status_line import StatusLine
 
 if TYPE_CHECKING:
     import threading
@@ -115,7 +116,8 @@ def _run(
 
     cards = []
     # A KeyboardInterrupt raised by Python itself is lost if it comes inside a destructor or a weak reference's callback.
-    with _Progress(len(allocators) * len(cases)) as progress:
+    progress = _Progress(len(allocators) * len(cases))
+    with progress:
         for allocator in allocators:
             found: list[Found] = []
             try:
@@ -155,36 +157,17 @@ def _print(cards: Sequence[ReportCard], json_: bool) -> None:
         print_comparison(console, cards)
 
 
-class _Progress:
-    """A bar with the time left on a terminal, a line per ten seconds elsewhere; on standard error."""
+class _Progress(StatusLine):
+    """Which case it is, and the time left."""
 
     def __init__(self, total: int):
-        from .consoles import remarks
-
-        self._console = remarks()
+        super().__init__()
         self._total, self._done = total, 0
-        self._began = self._told = time.monotonic()
-        self._status = self._console.status("") if self._console.is_terminal else None
-
-    def __enter__(self) -> _Progress:
-        if self._status:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status:
-            self._status.stop()
 
     def advance(self) -> None:
         self._done += 1
 
     def say(self, what: str) -> None:
-        now = time.monotonic()
-        left = (now - self._began) / self._done * (self._total - self._done) if self._done else 0.0
+        left = (time.monotonic() - self.began) / self._done * (self._total - self._done) if self._done else 0.0
         eta = f", about {format_duration(left)} left" if left > 1 else ""
-        line = f"case {self._done + 1}/{self._total}{eta}: {what}"
-        if self._status:
-            self._status.update(line)
-        elif now - self._told > 10:
-            self._told = now
-            self._console.print(f"heapyard: {line}", soft_wrap=True)
+        self.tell(f"case {self._done + 1}/{self._total}{eta}: {what}")

@@ -16,6 +16,7 @@ from ..model.errors import EXIT_DIFFERENCE, EXIT_INTERRUPTED, UsageError
 from ..model.units import counted, format_duration
 from .libraries import named_libraries
 from .options import Duration
+from .status_line import StatusLine
 
 if TYPE_CHECKING:
     import threading
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ..model.fuzz import FuzzAnswer
 
 TIME = 120.0  # seconds, unless said otherwise
-_TOLD_EACH = 10.0  # seconds between two lines of progress
 
 
 @click.command()
@@ -102,7 +102,8 @@ def _fuzz(
         for path in [*folder.glob("*.operations"), *folder.glob("*.c"), folder / "state.json"]:
             path.unlink(missing_ok=True)
     campaign = Campaign(allocator, folder, stop, threads)
-    with _Progress(allocator.name, seconds, operations, campaign.operations) as progress:
+    progress = _Progress(allocator.name, seconds, operations, campaign.operations)
+    with progress:
         answer = campaign.run(seconds, operations, (), progress.say)
     for finding in answer.findings:
         if finding.operations:
@@ -141,38 +142,20 @@ def _as_json(answer: FuzzAnswer) -> dict[str, object]:
             "complete": answer.complete, "findings": findings}
 
 
-class _Progress:
-    """How far it is, with the time left: a status on a terminal, a line per ten seconds elsewhere; on standard error."""
+class _Progress(StatusLine):
+    """How many operations and findings, and the time left."""
 
     def __init__(self, name: str, seconds: float | None, operations: int | None, before: int):
-        from .consoles import remarks
-
-        self._console = remarks()
+        super().__init__()
         self._name, self._seconds, self._operations, self._before = name, seconds, operations, before
-        self._began = self._told = time.monotonic()
-        self._status = self._console.status(f"{name}: the first rounds") if self._console.is_terminal else None
-
-    def __enter__(self) -> _Progress:
-        if self._status:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status:
-            self._status.stop()
 
     def say(self, done: int, findings: int, finding: str = "") -> None:
-        now = time.monotonic()
-        gone = now - self._began
+        if finding:
+            self.note(f"{self._name}: {finding}")
+            return
+        gone = time.monotonic() - self.began
         lefts = [self._seconds - gone] if self._seconds else []
         if self._operations and done > self._before:
             lefts.append(gone / (done - self._before) * (self._operations - (done - self._before)))
         left = f", about {format_duration(min(lefts))} left" if lefts and min(lefts) > 1 else ""
-        line = f"{self._name}: {done:,} operations, {counted(findings, 'finding')}{left}"
-        if finding:
-            self._console.print(f"heapyard: {self._name}: {finding}", markup=False, soft_wrap=True)
-        elif self._status:
-            self._status.update(line)
-        elif now - self._told > _TOLD_EACH:
-            self._told = now
-            self._console.print(f"heapyard: {line}", soft_wrap=True)
+        self.tell(f"{self._name}: {done:,} operations, {counted(findings, 'finding')}{left}")

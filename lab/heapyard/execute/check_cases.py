@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import resource
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from ..model import places
 from ..model.allocator import Allocator
 from ..model.check import CheckCase, CheckVerdict, Found
 from ..model.errors import SetupError, UsageError
+from .bounded_process import end_session, output_within
 from .scratch import ScratchFolder
 from .system_settings import changed
 
@@ -27,7 +27,6 @@ PROGRAM = "check_heap"
 AMOUNTS = ("quick", "usual", "deep")
 LIMIT = {"quick": 60.0, "usual": 240.0, "deep": 3600.0}  # seconds a case may take; the longest take a fifth of it
 LIMIT_OF_INFORMATION = 15.0  # where a hang is an answer
-LOOK_AT_STOP = 0.1  # seconds
 
 
 @functools.cache
@@ -76,9 +75,9 @@ def run_case(
             start_new_session=True, preexec_fn=_prepare,
         )
         try:
-            written = _written(process, began + seconds, stop)
+            written = output_within(process, seconds, stop)
         finally:
-            _end(process)
+            end_session(process)
         took = time.monotonic() - began
     hung = written is None
     out, err = (text.decode(errors="replace") for text in written or (b"", b""))
@@ -94,29 +93,6 @@ def _prepare() -> None:
     killed_with_parent()
     _, most = resource.getrlimit(resource.RLIMIT_CORE)  # the case of cores raises it again for itself
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))
-
-
-def _written(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> tuple[bytes, bytes] | None:
-    """Its output and its errors, or None if it has not ended by then."""
-    while (left := end - time.monotonic()) > 0:
-        try:
-            return process.communicate(timeout=min(left, LOOK_AT_STOP))
-        except subprocess.TimeoutExpired:
-            if stop and stop.is_set():
-                raise KeyboardInterrupt from None
-    return None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The case and whatever it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
-    process.wait()
 
 
 def _outcome(

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +16,9 @@ from ...model import places
 from ...model.allocator import Allocator
 from ...model.errors import EXIT_USAGE, SetupError, UsageError
 from ...model.fuzz import Operation, Round, Violation, parse_operations
+from ..bounded_process import end_session, output_within
 
 PROGRAM = "fuzz_heap"
-LOOK_AT_STOP = 0.1  # seconds
 LAST_WORDS = 5.0  # seconds that a process has to say where it hangs
 FIRST = 45.0  # seconds that any run may take; a child that hangs tells after 30
 AGAIN = 5.0  # seconds that a run may take when it is no hang that is looked for
@@ -69,24 +68,14 @@ class Player:
         )
         limit = first + PER_OPERATION * operations
         try:
-            written = self._written(process, limit)
+            written = output_within(process, limit, self._stop)
             if written is None:
                 process.send_signal(signal.SIGTERM)
-                written = self._written(process, LAST_WORDS) or (b"", b"")
+                written = output_within(process, LAST_WORDS, self._stop) or (b"", b"")
                 return operations, _violation(*written, -signal.SIGKILL) or Violation("hang", f"no end after {limit:.0f} s")
         finally:
-            _end(process)
+            end_session(process)
         return operations, _violation(*written, process.returncode)
-
-    def _written(self, process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bytes] | None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            try:
-                return process.communicate(timeout=min(left, LOOK_AT_STOP))
-            except subprocess.TimeoutExpired:
-                if self._stop.is_set():
-                    raise KeyboardInterrupt from None
-        return None
 
 
 def _violation(out: bytes, err: bytes, code: int) -> Violation | None:
@@ -106,15 +95,3 @@ def _violation(out: bytes, err: bytes, code: int) -> Violation | None:
     if code < 0:
         return Violation("crash", f"dies of {signal.Signals(-code).name}{told}")
     return Violation("crash", f"ends with exit code {code}{told}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The process and the children that it left."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
-    process.wait()
