@@ -106,7 +106,11 @@ def test_the_next_command_goes_on(tmp_path: Path) -> None:
     afresh = json.loads(fuzz(tmp_path, *words, "--afresh").stdout)[0]
     assert afresh["operations"] == afresh["operations_now"] == first["operations"]
     state = tmp_path / "fuzz" / "heapyard" / "state.json"
-    state.write_text(state.read_text().replace('"library": "', '"library": "another'))
+    kept = state.read_text()
+    state.write_text(kept[:40])
+    damaged = fuzz(tmp_path, *words)
+    assert damaged.returncode == 2 and "state.json is damaged" in damaged.stderr and "Traceback" not in damaged.stderr
+    state.write_text(kept.replace('"library": "', '"library": "another'))
     assert json.loads(fuzz(tmp_path, *words).stdout)[0]["operations"] == first["operations"]
 
 

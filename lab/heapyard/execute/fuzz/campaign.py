@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ...model.allocator import Allocator
+from ...model.errors import UsageError
 from ...model.fuzz import FuzzAnswer, FuzzFinding, Operation, Round, Violation, draw_round, parse_operations
 from ..scratch import ScratchFolder
 from .player import AGAIN, FIRST, Player
@@ -90,12 +91,12 @@ class Campaign:
                     self._seed += 1
                     running[pool.submit(self._player.play, round_)] = round_
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    round_ = running.pop(future)
                     played, violation = future.result()
-                    self._operations += played
                     if violation is not None:
-                        self._look_into(round_, violation, say)
-                    self._write()
+                        self._look_into(running[future], violation, say)
+                    del running[future]
+                    self._operations += played
+                    self._write(min((round_.seed for round_ in running.values()), default=self._seed))
                     say(self._operations, len(self.findings), "")
         finally:
             if self._stop.is_set():
@@ -150,16 +151,19 @@ class Campaign:
             (self._folder / f"{name}.operations").write_text("".join(f"{line}\n" for line in lines))
 
     def _read(self) -> None:
+        path = self._folder / "state.json"
         try:
-            kept = json.loads((self._folder / "state.json").read_text())
+            kept = json.loads(path.read_text())
+            if kept["library"] == self._allocator.sha256:
+                self._seed, self._operations = int(kept["seed"]), int(kept["operations"])
         except FileNotFoundError:
             return
-        if kept["library"] == self._allocator.sha256:
-            self._seed, self._operations = kept["seed"], kept["operations"]
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"{path} is damaged", remedy="With --afresh it is written anew.") from None
 
-    def _write(self) -> None:
-        """At once, or not at all."""
-        text = json.dumps({"library": self._allocator.sha256, "seed": self._seed, "operations": self._operations,
+    def _write(self, seed: int) -> None:
+        """At once, or not at all. `seed`: of the first round that has not ended; the next command begins with it."""
+        text = json.dumps({"library": self._allocator.sha256, "seed": seed, "operations": self._operations,
                            "findings": [asdict(finding.violation) for finding in self.findings]}, indent=1)
         new = self._folder / "state.json.new"
         new.write_text(text)

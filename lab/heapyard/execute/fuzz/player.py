@@ -72,26 +72,31 @@ class Player:
             if written is None:
                 process.send_signal(signal.SIGTERM)
                 written = output_within(process, LAST_WORDS, self._stop) or (b"", b"")
-                return operations, _violation(*written, -signal.SIGKILL) or Violation("hang", f"no end after {limit:.0f} s")
+                return operations, _told(written[0]) or Violation("hang", f"no end after {limit:.0f} s")
         finally:
             end_session(process)
         return operations, _violation(*written, process.returncode)
 
 
-def _violation(out: bytes, err: bytes, code: int) -> Violation | None:
-    if code == 0:
-        return None
+def _told(out: bytes) -> Violation | None:
+    """What the native program says that it found."""
     for line in reversed(out.decode(errors="replace").splitlines()):
         try:
             return Violation.of(json.loads(line))
         except (ValueError, KeyError, TypeError):
             continue
-    last = next((line.strip() for line in reversed(err.decode(errors="replace").splitlines()) if line.strip()), "")
-    told = f": {''.join(c if c.isprintable() else ' ' for c in last[:160])}" if last else ""
-    if code == -signal.SIGKILL:
+    return None
+
+
+def _violation(out: bytes, err: bytes, code: int) -> Violation | None:
+    if code == 0:
         return None
+    if told := _told(out):
+        return told
+    last = next((line.strip() for line in reversed(err.decode(errors="replace").splitlines()) if line.strip()), "")
+    words = f": {''.join(c if c.isprintable() else ' ' for c in last[:160])}" if last else ""
     if code == EXIT_USAGE and last.startswith(f"{PROGRAM}: "):
         raise UsageError(last.removeprefix(f"{PROGRAM}: "))
     if code < 0:
-        return Violation("crash", f"dies of {signal.Signals(-code).name}{told}")
-    return Violation("crash", f"ends with exit code {code}{told}")
+        return Violation("crash", f"dies of {signal.Signals(-code).name}{words}")
+    return Violation("crash", f"ends with exit code {code}{words}")
