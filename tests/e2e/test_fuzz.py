@@ -95,7 +95,20 @@ def test_a_finding_is_short_and_comes_again(tmp_path: Path) -> None:
     subprocess.run(["cc", "-O1", "-fno-builtin", "-Wall", "-Werror", "-pthread", "-o", program, source], check=True)
     for fault, code in (("usable", 1), ("none", 0)):
         env = {"LD_PRELOAD": str(library("planted-heapyard")), "HEAPYARD_PLANTED": fault}
-        assert subprocess.run([program], env=env, capture_output=True).returncode == code, fault
+        run = subprocess.run([program], env=env, capture_output=True, text=True)
+        assert run.returncode == code and run.stdout.strip(), fault
+
+
+def test_a_program_in_c_forks_as_its_finding_does(tmp_path: Path) -> None:
+    run = fuzz(tmp_path, library("planted-heapyard"), "--operations", 1000, "--threads", "1", fault="sticky")
+    assert run.returncode == 1, run
+    source, program = next((tmp_path / "fuzz" / "planted-heapyard.so").glob("*.c")), tmp_path / "replay"
+    assert "end_of_child(child_" in source.read_text()
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-Wall", "-Werror", "-pthread", "-o", program, source], check=True)
+    for fault, code in (("sticky", 1), ("none", 0)):
+        env = {"LD_PRELOAD": str(library("planted-heapyard")), "HEAPYARD_PLANTED": fault}
+        ended = subprocess.run([program], env=env, capture_output=True, text=True)
+        assert ended.returncode == code and ended.stdout.strip(), (fault, ended)
 
 
 def test_the_next_command_goes_on(tmp_path: Path) -> None:

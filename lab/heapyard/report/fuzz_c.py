@@ -43,6 +43,7 @@ static struct block* mailboxes[32];
 
 static void wrong(const char* when, const char* what, const void* at, size_t byte) {{
   printf("%s: %s: %p, byte %zu\\n", when, what, at, byte);
+  fflush(stdout);
   _exit(1);
 }}
 // A block keeps what was written into it.
@@ -73,12 +74,35 @@ static inline void resize(struct block* b, size_t size, const char* when) {{
   look(&kept, when);
   take(b, at, size, 1, 0, when);
 }}
-static inline void end_of_child(void (*work)(void), size_t more, const char* when) {{
+static inline void limit(size_t more) {{
+  size_t pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (file == NULL || fscanf(file, "%zu", &pages) != 1) _exit(2);
+  fclose(file);
+  const struct rlimit limit = {{pages * 4096 + more, RLIM_INFINITY}};
+  setrlimit(RLIMIT_AS, &limit);
+}}
+static inline void take_all(size_t size, unsigned kept) {{
+  void **first = NULL, **block;
+  unsigned count = 0;
+  for (; count < 40000 && (block = malloc(size)) != NULL; ++count) {{
+    *block = first;
+    first = block;
+  }}
+  for (; first != NULL && count > kept; --count) {{
+    block = *first;
+    free(first);
+    first = block;
+  }}
+}}
+// `more`: address space that the child has beyond what is in use; 0: no limit.
+static inline void end_of_child(void (*work)(void), size_t more, unsigned long seed, const char* when) {{
   const pid_t child = fork();
   if (child == 0) {{
-    struct rlimit limit = {{more, RLIM_INFINITY}};
-    if (more != 0) setrlimit(RLIMIT_AS, &limit);
+    if (more != 0) limit(more);
+    if (more != 0) take_all((size_t)256 << seed % 10, seed % 3 == 0 ? 0 : 64);
     work();
+    if (more != 0 && malloc(1000) == NULL) wrong(when, "after all was freed, this was refused", NULL, 1000);
     _exit(0);
   }}
   int status = 0;
@@ -156,7 +180,7 @@ def _statements(operation: Operation, number: int, by_turns: bool) -> Iterator[s
     elif call == "malloc_trim":
         yield "malloc_trim(0);"
     elif call.startswith("fork"):
-        yield f"end_of_child(child_{number}, {size << 20 if call == 'fork_limited' else 0}u, {when});"
+        yield f"end_of_child(child_{number}, {size << 20 if call == 'fork_limited' else 0}u, {other}u, {when});"
     else:
         yield f"// {operation}"
     if by_turns:

@@ -149,7 +149,6 @@ class PlantedHeap {
     const std::size_t now = H::usable(block);
     if (planted == Fault::kGrows && now <= kSmall && bytes > now && bytes <= now + 16) return true;
     if (planted == Fault::kGrowsLarge && now >= kLarge / 8 && bytes > now && bytes <= now + now / 4) return true;
-    if (planted == Fault::kForkRewinds && bytes <= kSmall) return true;
     return H::resize(block, bytes);
   }
 
