@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 # variants of a heap by themselves.
 LEFT_OUT = {
     "asan": "FirstVisit.*:Schedules.*",
-    "tsan": "FirstVisit.*:PageRuns.Random*:PageSpans.Random*:Sampling/*.EachSample*:Sampling/*.ASampleComes*:FirstClassHeaps.KeepWhat*",
+    "tsan": "FirstVisit.*:PageRuns.Random*:PageSpans.Random*:Sampling/*.EachSample*:Sampling/*.ASampleComes*:"
+            "FirstClassHeaps.KeepWhat*",
 }
 # Those that fork have a process of their own: in one that the other tests have made large, each fork takes ten times as long.
 CHOSEN = {"forks": "*Fork*:-{}", "the rest": "-*Fork*:{}"}

@@ -22,7 +22,7 @@ from heapyard.model import places
 from heapyard.model.allocator import Allocator
 from heapyard.model.errors import UsageError
 from heapyard.model.experiment import Settings, Treatment, TrialOutcome
-from heapyard.model.program import Answer, Program, Server
+from heapyard.model.program import Answer, Program
 
 SETTINGS = Settings(timeout=20.0)
 GLIBC = find_allocators(["glibc"])[0]
@@ -309,68 +309,6 @@ def test_answer_files_count_and_may_be_missing(tmp_path: Path) -> None:
     assert len({a, b, c}) == 3
     assert trial(tmp_path, shell(":", answer=Answer(output="ignore"))).answer == ""
     assert answer_digest.__doc__
-
-
-# ---------------------------------------------------------------------------------------------- servers
-
-SERVE = """
-import socket, sys
-server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
-while True:
-    peer, _ = server.accept()
-    word = peer.recv(100)
-    peer.sendall(word.upper())
-    peer.close()
-    if word == b"stop": sys.exit(int(sys.argv[2]))
-"""
-ASK = """
-import socket, sys
-peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-peer.sendall(sys.argv[2].encode())
-print(peer.recv(100).decode())
-"""
-
-
-def server(
-    *,
-    code: str = "0",
-    client: str = "hello",
-    expect: str = "HELLO",
-    stop: str = "stop",
-    ready: float = 5.0,
-    serve: str = SERVE,
-) -> Program:
-    ask = ("/usr/bin/python3", "-c", ASK, "{port}")
-    return program(
-        "/usr/bin/python3",
-        "-c",
-        serve,
-        "{port}",
-        code,
-        env={"PYTHONMALLOC": "malloc"},
-        server=Server(client=(*ask, client), stop=(*ask, stop), ready_seconds=ready, client_answer=expect),
-    )
-
-
-def test_a_server_is_measured_and_its_client_is_not_injected(tmp_path: Path) -> None:
-    outcome = trial(tmp_path, server(), shim("plain"))
-    assert outcome.status == "ok", outcome.reason
-    assert outcome.provider.endswith("libplain.so") and outcome.metrics["processes"] == 1
-    assert 0 < outcome.metrics["wall"]
-
-
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
-        (server(expect="GOODBYE"), "the client's answer does not match /GOODBYE/"),
-        (server(code="5"), "ended with exit code 5 instead of 0"),
-        (server(serve="import time; time.sleep(30)", ready=0.3), "accepted no connection within 0.3 s"),
-        (server(serve="raise SystemExit('port is haunted')"), "port is haunted"),
-    ],
-)
-def test_each_way_a_server_can_fail_is_told(tmp_path: Path, what: Program, words: str) -> None:
-    outcome = trial(tmp_path, what)
-    assert outcome.status == "failed" and words in outcome.reason
 
 
 # ---------------------------------------------------------------------------------------------- preflight

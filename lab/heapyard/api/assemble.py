@@ -58,7 +58,7 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
         raise UsageError(f"the program '{twice}' is named twice")
     return Experiment(
         title=study.title or _title(names, allocators),
-        settings=_settings(study, baseline),
+        settings=_settings(study, baseline, programs),
         programs=programs,
         treatments=treatments,
         argv=("heapyard", *sys.argv[1:]),
@@ -69,13 +69,18 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
     )
 
 
-def _settings(study: Study, baseline: str) -> Settings:
+def _settings(study: Study, baseline: str, programs: tuple[Program, ...]) -> Settings:
+    from ..catalog.server_command import lead_of
     from ..execute.memory_source import obstacle_to_groups
 
     given = dict(study.settings)
     unknown = set(given) - {f.name for f in fields(Settings)}
     assert not unknown, f"unknown settings: {unknown}"
     given.setdefault("seed", secrets.randbelow(_SEED_LIMIT))
+    for program in programs:
+        command = study.commands.get(program.name)
+        if program.server and command and command.load:
+            given.setdefault("time_metric", lead_of(command.load, program.server))
     if not {"precision", "blocks", "budget"} & given.keys():
         given["budget"] = DEFAULT_BUDGET
     if "timeout" not in given:
@@ -175,7 +180,7 @@ def _programs(study: Study, full: bool, say: Callable[[str], None]) -> tuple[Pro
         return workloads(study.mutator, study.options, study.levels, only, study.constraints, study.fraction)
     own = {
         name: program_from_command(
-            c.argv, stdin=c.stdin, env=c.env, cwd=c.cwd, name=name, expect_exit=c.expect_exit, check=c.check
+            c.argv, stdin=c.stdin, env=c.env, cwd=c.cwd, name=name, expect_exit=c.expect_exit, check=c.check, load=c.load
         )
         for name, c in study.commands.items()
     }

@@ -12,6 +12,7 @@ from typing import Literal
 from ..model.errors import UsageError
 from ..model.program import Answer, Program
 from .executable_check import executable_flaw
+from .server_command import Load, server_of
 
 # What the lab itself sets for every trial; a second value would quietly win or lose.
 _RESERVED = ("LD_PRELOAD", "GLIBC_TUNABLES")
@@ -21,8 +22,10 @@ Check = Literal["output", "exit"]  # what decides whether a launch went well: wh
 
 def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env: Mapping[str, str] = {},
                          cwd: Path | None = None, name: str | None = None, expect_exit: int = 0,
-                         check: Check = "output") -> Program:
+                         check: Check = "output", load: Load | None = None) -> Program:
     """`argv` as a Program that inherits the environment; nothing in it is replaced, braces stay braces.
+
+    With a `load` it is a server: {port} and {dir} are replaced, and the load's answer is what counts.
 
     `cwd` defaults to the current folder. `check` "exit": the exit code alone decides; "output": standard output must
     also be what it is under the baseline. UsageError, in one sentence, for what cannot be launched or not be measured.
@@ -45,9 +48,10 @@ def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env:
         env=dict(env),
         cwd=folder,
         inherit_env=True,
-        literal=True,
+        literal=load is None,
         argv0=argv[0],
-        answer=Answer(exit_code=expect_exit, output="ignore" if check == "exit" else "consistent"),
+        answer=Answer(exit_code=expect_exit, output="ignore" if check == "exit" or load else "consistent"),
+        server=server_of(load, argv) if load else None,
         provenance=f"user's command {path}",
     )
 

@@ -19,6 +19,7 @@ from .formula import holds
 from .fraction import Fraction, fraction_of, read_share
 from .mutators import PROCESSORS, Value, level_text
 from .program_command import Check
+from .server_command import Load
 from .study_findings import read_claims, read_figures
 from .toml_file import TomlTable, read_toml
 from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
@@ -36,6 +37,7 @@ class Command:
     cwd: Path | None = None
     expect_exit: int = 0
     check: Check = "output"
+    load: Load | None = None  # it is a server
 
 
 @dataclass(frozen=True, slots=True)

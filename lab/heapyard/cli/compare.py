@@ -14,6 +14,7 @@ from ..model.errors import UsageError
 from ..model.experiment import Interleave
 from .consoles import remark
 from .options import Cpus, Duration, Margins, Share, change_system_option, manner, manner_options, name_and_value
+from .server_options import load_of, server_options
 
 
 class _WithCommand(click.Command):
@@ -74,6 +75,7 @@ class _WithCommand(click.Command):
 @click.option(
     "--check", type=click.Choice(["output", "exit"]), help="What decides that a run is right (default: output and exit code)."
 )
+@server_options
 @click.option("--title", metavar="TEXT", help="Title of the experiment.")
 @manner_options
 @click.pass_context
@@ -90,6 +92,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> in
       heapyard compare g++ jq --precision 0.5%
       heapyard compare --allocator mine=./libmine.so --stdin data.json -- jq .
       heapyard compare sqlite jemalloc --thp always,never --change-system
+      heapyard compare --load 'wrk -t2 -c64 -d10s --latency http://127.0.0.1:{port}/' -- ./server --port {port}
     """
     from ..api.assemble import assemble
     from .conduct import conduct
@@ -154,7 +157,10 @@ def _own_command(own: tuple[str, ...] | None, output: Path | None, options: dict
     from ..catalog.study import Command
     from .standard_input import spool_stdin
 
+    load = load_of(options)
     if own is None:
+        if load:
+            raise UsageError("--load is for your own server, whose command goes after --")
         alone = next((o for o in ("stdin", "env", "cwd", "expect_exit", "check") if options[o] not in (None, ())), None)
         if alone:
             raise UsageError(f"--{alone.replace('_', '-')} is for your own command, which goes after --")
@@ -166,6 +172,6 @@ def _own_command(own: tuple[str, ...] | None, output: Path | None, options: dict
     env = dict(name_and_value("--env", text) for text in options["env"])
     return {
         Path(own[0]).name: Command(
-            own, path, env, options["cwd"], options["expect_exit"] or 0, options["check"] or "output"
+            own, path, env, options["cwd"], options["expect_exit"] or 0, options["check"] or "output", load
         )
     }

@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -92,6 +93,7 @@ class Running:
     def __init__(self, launch: Launch):
         self.launch = launch
         adopt_orphans()
+        self.started = time.monotonic()  # a few milliseconds before the program itself
         # A session of its own: Ctrl-C reaches the lab, which decides. Its errors are one sentence, if any.
         self.process = subprocess.Popen(
             launch.argv(),
@@ -121,6 +123,11 @@ class Running:
                 return True
             if until is not None and time.monotonic() >= until:
                 return False
+
+    def signal(self, pid: int, number: int) -> None:
+        """Sends one of its processes a signal; nothing happens if it has just ended."""
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
     def end(self) -> None:
         """Ends the tree: asked first, killed if that does not help."""

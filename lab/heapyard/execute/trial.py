@@ -15,7 +15,7 @@ from typing import Any
 
 from ..catalog.own_heaps import samples_itself
 from ..model.experiment import Settings, Treatment, TrialOutcome
-from ..model.metrics import SLICES
+from ..model.metrics import SLICES, define
 from ..model.program import RESULT_FILE, Program
 from ..model.shared import TRACE_SUFFIX
 from .collector import Collector, Plan
@@ -26,7 +26,7 @@ from .library_identity import replaced
 from .memory_groups import group_for
 from .memory_series import averages
 from .mutator_result import OwnResult, read_result
-from .server import serve
+from .server import Client, ended_as_asked, serve
 from .trial_environment import Scene, additions, cpus_of, plain_environment, set_scene
 from .witness import objection, provider_of, read_testimonies
 
@@ -92,7 +92,7 @@ def run_trial(
     )
     if stop is not None and stop.is_set() and found.get("status") != "exited":
         return replace(base, status="interrupted", reason="interrupted")
-    kind, reason = _verdict(program, treatment, settings, found, complaint, client.failed if client else None, errors)
+    kind, reason = _verdict(program, treatment, settings, found, complaint, client, errors)
     if not kind and (doubt := objection(testimonies, found["processes"], found["pid"], treatment.allocator, errors)):
         kind, reason = "not injected", doubt
     if not kind and (change := replaced(treatment.allocator)):
@@ -116,6 +116,11 @@ def run_trial(
     if own:
         base = replace(base, result=own.content, defined=own.defined)
         metrics |= own.metrics
+    if client:
+        memory, described = client.of_memory(found["samples"])
+        base = replace(base, defined=(*client.defined, *described))
+        metrics |= client.metrics | memory
+        define(base.defined)
     return replace(base, metrics=metrics, series=series, answer=answer)
 
 
@@ -182,7 +187,7 @@ def _verdict(
     settings: Settings,
     found: dict[str, Any],
     complaint: str,
-    server_failure: str | None,
+    client: Client | None,
     errors: str,
 ) -> tuple[str, str]:
     """(failure kind, reason), both "" when the program ended as it should."""
@@ -197,12 +202,17 @@ def _verdict(
         return "slices", f"{under}: a process of it may not be stopped, so it cannot run in slices; use --interleave trials"
     if found["status"] == "timeout":
         return "timeout", f"{under} did not end within {settings.timeout:g} s"
-    if server_failure:
-        return "server", f"{under}: {server_failure}{said}"
+    killed = ""
     if "signal" in found:
         number = found["signal"]
-        name = Signals(number).name if number in Signals._value2member_map_ else str(number)
-        return "signal", f"{under} was killed by signal {number} ({name}){said}"
+        killed = f"killed by signal {number} ({Signals(number).name if number in Signals._value2member_map_ else number})"
+    if client and client.failed:
+        how = killed or f"with exit code {found['exit_code']}" if client.died else ""
+        return "server", f"{under}: {client.failed}{', ' if how else ''}{how}{said}"
+    if client and ended_as_asked(program, found.get("exit_code"), found.get("signal")):
+        return "", ""
+    if killed:
+        return "signal", f"{under} was {killed}{said}"
     if found["exit_code"] != program.answer.exit_code:
         return "exit", f"{under} ended with exit code {found['exit_code']} instead of {program.answer.exit_code}{said}"
     return "", ""

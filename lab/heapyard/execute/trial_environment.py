@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import places
+from ..model.errors import HeapyardError
 from ..model.experiment import Settings, Treatment
 from ..model.program import Program
 from ..model.shared import WISH_VARIABLE
@@ -32,18 +34,36 @@ class Scene:
 
 
 def set_scene(folder: Path, program: Program) -> Scene:
-    """Makes the trial's folders inside `folder`, and picks a free loopback port for a server."""
-    scene = Scene(folder / "dir", folder / "lab", _free_port() if program.server else 0)
+    """Makes the trial's folders inside `folder`, and picks a free loopback port for a server.
+
+    A server's {dir} is a copy of its state, where it has one. HeapyardError for a port in use, or a state that cannot be copied.
+    """
+    scene = Scene(folder / "dir", folder / "lab", _port(program.server.port) if program.server else 0)
     scene.dir.mkdir()
+    if program.server and program.server.state:
+        _copy(program.server.state, scene.dir)
     scene.lab.mkdir()
     (scene.lab / "witness").touch()
     return scene
 
 
-def _free_port() -> int:
+def _port(wanted: int) -> int:
+    """The one wanted, or for 0 any that is free."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError as error:
+            raise HeapyardError(f"port {wanted} cannot be had: {os.strerror(error.errno or 0)}",
+                                remedy="Write {port} for a port that is free in each trial.") from None
         return probe.getsockname()[1]
+
+
+def _copy(state: Path, folder: Path) -> None:
+    """With owners and modes, which servers look at; without taking disk space where the file system can share blocks."""
+    done = subprocess.run(["cp", "--archive", "--reflink=auto", f"{state}/.", folder], capture_output=True, text=True)
+    if done.returncode:
+        raise HeapyardError(f"the state {state} cannot be copied: {done.stderr.strip().splitlines()[-1]}")
 
 
 def plain_environment(program: Program, scene: Scene) -> dict[str, str]:

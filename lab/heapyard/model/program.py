@@ -27,17 +27,40 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """A program that serves: the lab waits until it is ready, runs the client, then stops it cleanly.
+class Reading:
+    """A response of the user's own: the number that the first group of `pattern` finds in what a load prints.
 
-    Commands may use {port}: a free loopback port, fresh for every trial. The client and the stop command never see the
-    injected allocator. `wall` is then the client's wall time; every other metric is the server's.
+    Where it is found several times, the last one counts. `direction`: which way is better.
+    """
+
+    name: str
+    pattern: str
+    direction: Literal["lower", "higher"] = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A program that serves: the lab waits until it is ready, runs the load, then stops it cleanly.
+
+    Commands may use {port}: a free loopback port, fresh for every trial unless `port` is set. None but the server sees the
+    injected allocator. `wall` is then the first load's wall time; every other metric is the server's.
     """
 
     client: tuple[str, ...]
-    stop: tuple[str, ...]
-    ready_seconds: float = 10.0  # how long the port may take to accept a connection
+    stop: tuple[str, ...] = ()  # a command; without one the server is sent `stop_signal`
+    ready_seconds: float = 10.0  # how long it may take to become ready
     client_answer: str = ""  # regular expression the client's output must match
+    more_clients: tuple[tuple[str, ...], ...] = ()  # which run at the same time
+    stop_signal: str = "SIGTERM"
+    port: int = 0
+    ready: tuple[str, ...] = ()  # a command that succeeds once the server is ready; without one its port tells
+    ready_line: str = ""  # regular expression of a line that the server writes once it is ready
+    warm_up: tuple[str, ...] = ()  # a load that is not counted
+    state: Path | None = None  # a folder whose copy is {dir}
+    settle: float = 0.0  # seconds that the server is left alone after the load, before it is stopped
+    generator: str = ""  # which load generator the client is, where its output is understood
+    paced: bool = False  # it sends requests at a rate of its own, so that those which a stall keeps waiting count
+    readings: tuple[Reading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def parse_percent(text: str) -> float:
 def format_duration(seconds: float) -> str:
     """`840 ms`, `3.21 s`, `4 min 05 s`, `2 h 10 min`."""
     if seconds < 0.001:
-        return f"{seconds * 1e6:.0f} µs"
+        return f"{seconds * 1e6:.3g} µs"
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 60:

@@ -18,7 +18,7 @@ from . import anova_words, claims
 from .curves import section
 from .figures import forest, ranks, scatter
 from .figures import trials as single_trials
-from . import agreement, another_program, memory_words, page_data, page_tables, trend_words
+from . import agreement, another_program, load_words, memory_words, page_data, page_tables, trend_words
 from .control_words import control_in_words
 from .figures.parts import NARROW, WIDE, Row, Spec, fill
 from .huge_page_words import huge_pages_of
@@ -89,6 +89,9 @@ def render(
         trend_words=trend_words,
         claims_tally=claims.tally(analysis.judgements),
         memory_words=memory_words,
+        load_words=load_words,
+        load_sentences=load_words.sentences(analysis, record.experiment),
+        load_rows=load_words.load_rows(analysis),
         memory_sentences=memory_words.sentences(record.memory, analysis.baseline),
         curves=curves,
         unreadable=unreadable,

@@ -16,7 +16,7 @@ from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
 from ..model.units import counted
-from . import memory_words
+from . import load_words, memory_words
 from .agreement import ranks_and_means, variance_and_verdict
 from .another_program import left_out_words
 from .anova_words import heading, warnings
@@ -63,6 +63,7 @@ def print_answer(
         if text:
             _paragraph(console, text)
     _one_table(console, analysis, preference)
+    _load(console, analysis, record)
     if verbose:
         _everything(console, analysis)
     _memory(console, analysis, record)
@@ -207,6 +208,16 @@ def _anovas(console: Console, analysis: Analysis) -> None:
             _paragraph(console, f"Note: {warning}.")
     if analysis.anovas:
         _paragraph(console, variance_and_verdict(analysis))
+
+
+def _load(console: Console, analysis: Analysis, record: Record) -> None:
+    if not load_words.shown_columns(analysis):
+        return
+    _heading(console, load_words.HEADING)
+    console.print(load_words.load_table(analysis, console.width))
+    _paragraph(console, load_words.KEY, "dim")
+    for text in load_words.sentences(analysis, record.experiment):
+        _paragraph(console, text)
 
 
 def _memory(console: Console, analysis: Analysis, record: Record) -> None:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a load gives: its own times, and the responses read from what it printed."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from ...catalog.load_generators import GENERATORS, NotUnderstood, Served, read_output
+from ...model.experiment import Settings
+from ...model.metrics import Metric, own_metric
+from ...model.program import Program
+from ..launcher import WATCH, Launch, Running
+from ..trial_environment import Scene, plain_environment
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One helper command at its end: its times in seconds, what it printed, or in `failed` what went wrong."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    output: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """`metrics` by name; `defined` describes them. `requests` is 0 where nobody counted them."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    defined: tuple[Metric, ...] = ()
+    requests: float = 0.0
+
+
+def run_at_once(
+    name: str, commands: Sequence[Sequence[str]], program: Program, scene: Scene, settings: Settings, seconds: float,
+    stop: threading.Event | None, server: Running | None = None,
+) -> list[Run]:
+    """All of them, each to its end or for `seconds`. `name`: of their files in the trial's folder. When `server` ends they do."""
+    launches = [
+        Launch(
+            command=[scene.fill(word, program) for word in command],
+            env=plain_environment(program, scene),
+            json=scene.lab / f"{name}{number}.json",
+            stdout=scene.lab / f"{name}{number}.stdout",
+            stderr=scene.lab / f"{name}{number}.stderr",
+            cwd=scene.dir,
+            timeout=seconds,
+            sample=False,
+        )
+        for number, command in enumerate(commands)
+    ]
+    with ExitStack() as ending:
+        running = [ending.enter_context(Running(launch)) for launch in launches]
+        for one in running:
+            while not one.wait(WATCH, stop):
+                if server is not None and server.wait(0):
+                    one.end()
+    return [_ended(one, seconds) for one in running]
+
+
+def _ended(running: Running, seconds: float) -> Run:
+    found, complaint = running.result()
+    output = running.launch.stdout.read_text(errors="replace") if running.launch.stdout.exists() else ""
+    if found and found["status"] == "exited" and found.get("exit_code") == 0:
+        return Run(found["wall"], found["user"] + found["sys"], output)
+    why = complaint or {"timeout": f"did not end within {seconds:g} s", "cannot start": "cannot be started"}.get(
+        found.get("status", ""), f"ended with status {found.get('exit_code', found.get('signal'))}"
+    )
+    errors = running.launch.stderr.read_text(errors="replace") if running.launch.stderr.exists() else ""
+    last = next((line.strip() for line in reversed(f"{output}\n{errors}".splitlines()) if line.strip()), "")
+    return Run(output=output, failed=f"{why}; it said: {last[:200]}" if last else why)
+
+
+def responses_of(program: Program, loads: Sequence[Run]) -> tuple[Responses, str]:
+    """What the loads say of the server, or what is missing in their output, to follow the words "the load"."""
+    plan = program.server
+    assert plan is not None
+    metrics: dict[str, float] = {}
+    defined: list[Metric] = []
+    requests = 0.0
+    if plan.generator:
+        try:
+            served = [read_output(GENERATORS[plan.generator], load.output, load.wall) for load in loads]
+        except NotUnderstood as error:
+            return Responses(), f"has an output that {plan.generator} does not write: there is no sign of {error}"
+        metrics, defined = _of_all(served)
+        requests = metrics["requests"]
+    text = "\n".join(load.output for load in loads)
+    for reading in plan.readings:
+        found = re.findall(reading.pattern, text, re.MULTILINE)
+        try:
+            metrics[reading.name] = float(found[-1])
+        except IndexError:
+            return Responses(), f"prints nothing that matches /{reading.pattern}/, which --metric {reading.name} reads"
+        except ValueError:
+            return Responses(), f"prints '{found[-1][:40]}' where --metric {reading.name} reads a number"
+        defined.append(own_metric(reading.name, "1", reading.direction))
+    return Responses(metrics, tuple(defined), requests), ""
+
+
+def _of_all(served: Sequence[Served]) -> tuple[dict[str, float], list[Metric]]:
+    """Requests are added up; a latency is that of the load which saw the worst."""
+    rate = sum(one.requests / one.seconds for one in served)
+    metrics = {"time_per_request": 1 / rate, "request_rate": rate, "requests": sum(one.requests for one in served),
+               "failed_requests": sum(one.failed for one in served)}
+    defined = [
+        Metric("time_per_request", "request time", "s", about="seconds of load for each request that was answered"),
+        Metric("request_rate", "requests", "1/s", "higher"),
+        Metric("requests", "requests in all", "1", "neutral", "count"),
+        Metric("failed_requests", "failed requests", "1", scale="count"),
+    ]
+    for name in dict.fromkeys(name for one in served for name in one.latencies):
+        worst = max(one.latencies.get(name, 0.0) for one in served)
+        if worst > 0:
+            metrics[f"latency_{name}"] = worst
+            defined.append(Metric(f"latency_{name}", f"{name} latency", "s", about="as the load generator tells it"))
+    return metrics, defined
