@@ -40,7 +40,7 @@ BUILD = ROOT / ".heapyard" / "build" / "coverage"
 PAGE = ROOT / "docs" / "measured" / "coverage.md"
 REASONS = ROOT / "tests" / "unreached.toml"
 # Python tests that launch programs under the heaps, and measure nothing.
-LAUNCHES = ("heap_failures", "heap_limits", "heap_address_space", "heap_container")
+LAUNCHES = ("heap_failures", "heap_limits", "heap_address_space", "heap_container", "heap_options")
 MOST_OPERATIONS = 300_000  # of a round
 STAGES = ("native tests", "with Python tests", "with random rounds")
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A target of libFuzzer: one heap, beside the malloc that serves the fuzzer, played and judged as fuzz_heap does.
 //
-// Idea: the player and the heap are linked with their names of malloc's family changed (CMakeLists.txt), so the judge is
-// the same code and the fuzzer's own blocks lie elsewhere. Each input begins with what the heap kept of those before:
-// its blocks are freed, and its free memory is given back. With HEAPYARD_OPERATIONS=FILE each input is besides written
-// to that file, as `heapyard fuzz --replay` reads it.
+// Idea: the player and the heap are linked with their names of malloc's family changed (CMakeLists.txt), so the judge
+// is the same code and the fuzzer's own blocks lie elsewhere. Each input begins with what the heap kept of those
+// before: its blocks are freed, and its free memory is given back. With HEAPYARD_OPERATIONS=FILE each input is besides
+// written to that file, as `heapyard fuzz --replay` reads it.
 #include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -56,9 +56,18 @@ Block blocks[kSlots];
 Player player;
 
 bool begin() {
-  yard.own = {heap_aligned_alloc,        heap_posix_memalign, heap_memalign,           heap_valloc,
-              heap_pvalloc,              heap_reallocarray,   heap_malloc_usable_size, heap_free_sized,
-              heap_free_aligned_sized,   heap_malloc_trim,    [] { heap_mallinfo2(); }, true};
+  yard.own = {heap_aligned_alloc,
+              heap_posix_memalign,
+              heap_memalign,
+              heap_valloc,
+              heap_pvalloc,
+              heap_reallocarray,
+              heap_malloc_usable_size,
+              heap_free_sized,
+              heap_free_aligned_sized,
+              heap_malloc_trim,
+              [] { heap_mallinfo2(); },
+              true};
   yard.pages.prepare();
   player.begin(yard, 0, blocks);
   yard.live.begin();
