@@ -34,8 +34,8 @@ ROUND = 100_000
 
 def look(heap: str, inputs: Path, seconds: int) -> None:
     """Plays for so long. What reaches something new stays in `inputs`."""
-    command = [BIN / f"guided_{heap}", f"-max_len={MOST_BYTES}", "-len_control=20", f"-max_total_time={seconds}", "-malloc_limit_mb=0",
-               f"-artifact_prefix={inputs.parent}/{heap}-", inputs]
+    command = [BIN / f"guided_{heap}", f"-max_len={MOST_BYTES}", "-len_control=20", f"-max_total_time={seconds}",
+               "-malloc_limit_mb=0", f"-artifact_prefix={inputs.parent}/{heap}-", inputs]
     if subprocess.run(command, stderr=subprocess.DEVNULL).returncode != 0:
         raise Failed(f"{heap} failed; {inputs.parent} holds what did it")
 
@@ -69,7 +69,8 @@ def outcomes(coverage: Coverage) -> set[tuple[str, int, int, bool]]:
 def random_rounds(operations: int) -> list[list[str]]:
     # A seed has one habit after another; so many short rounds have more of them than one long round.
     each = min(operations, ROUND)
-    return [["--seed", str(seed), "--operations", str(each), "--no-forks", "--no-ends"] for seed in range(1, operations // each + 1)]
+    seeds = range(1, operations // each + 1)
+    return [["--seed", str(seed), "--operations", str(each), "--no-forks", "--no-ends"] for seed in seeds]
 
 
 def compare() -> None:
@@ -78,7 +79,7 @@ def compare() -> None:
         "# Measured: what guided calls reach that random calls do not", "",
         "[coverage.md](../coverage.md#calls-that-are-looked-for) explains. A command writes this page:", "",
         "    .heapyard/venv/bin/python tests/guided_fuzz.py --compare", "",
-        f"{measure.machine()}, date: {datetime.now(UTC):%Y-%m-%d}. Outcomes of conditions in each heap's own sources, one thread.", "",
+        f"{measure.machine()}, date: {datetime.now(UTC):%Y-%m-%d}. Outcomes of conditions in the heap, one thread.", "",
         "| heap | operations of the corpus | outcomes they reach | " + " | ".join(f"{n:,} random operations" for n in RANDOM)
         + " | only the corpus | only random |", "|---" * (5 + len(RANDOM)) + "|",
     ]
@@ -89,7 +90,8 @@ def compare() -> None:
         chance = [outcomes(reached(heap, random_rounds(operations))) for operations in RANDOM]
         cells = [heap, f"{count:,}", len(guided), *map(len, chance), len(guided - chance[-1]), len(chance[-1] - guided)]
         out.append("| " + " | ".join(map(str, cells)) + " |")
-        print(out[-1], *sorted(f"  only the corpus: {n}:{line}:{column} {yes}" for n, line, column, yes in guided - chance[-1]), sep="\n")
+        only = sorted(guided - chance[-1])
+        print(out[-1], *(f"  only the corpus: {name}:{line}:{column} {yes}" for name, line, column, yes in only), sep="\n", flush=True)
     PAGE.write_text("\n".join(out) + "\n")
 
 
