@@ -91,7 +91,7 @@ def compare() -> None:
         cells = [heap, f"{count:,}", len(guided), *map(len, chance), len(guided - chance[-1]), len(chance[-1] - guided)]
         out.append("| " + " | ".join(map(str, cells)) + " |")
         only = sorted(guided - chance[-1])
-        print(out[-1], *(f"  only the corpus: {name}:{line}:{column} {yes}" for name, line, column, yes in only), sep="\n", flush=True)
+        print(out[-1], *(f"  only the corpus: {name}:{line}:{column} {yes}" for name, line, column, yes in only), sep="\n")
     PAGE.write_text("\n".join(out) + "\n")
 
 
