@@ -90,8 +90,9 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   return Heap::allocate_aligned(bytes, alignment);
 }
 
+// glibc declares this one, pvalloc and malloc_usable_size in a header of their own, as functions that do not throw.
 // Other than aligned_alloc it takes any alignment, rounded up to a power of two, as glibc's does.
-void* memalign(std::size_t alignment, std::size_t bytes) {
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
   if (alignment > SIZE_MAX / 2 + 1) {
     errno = EINVAL;
     return nullptr;
@@ -111,13 +112,13 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
 
 void* valloc(std::size_t bytes) { return Heap::allocate_aligned(bytes, heapyard::os::page_bytes()); }
 
-void* pvalloc(std::size_t bytes) {
+void* pvalloc(std::size_t bytes) noexcept {
   const std::size_t page = heapyard::os::page_bytes();
   if (bytes > SIZE_MAX - page) return out_of_memory();
   return Heap::allocate_aligned(heapyard::os::round_up(bytes, page), page);
 }
 
-std::size_t malloc_usable_size(void* block) { return block == nullptr ? 0 : Heap::usable(block); }
+std::size_t malloc_usable_size(void* block) noexcept { return block == nullptr ? 0 : Heap::usable(block); }
 
 // The C library calls some of its own under the names that begin with __libc.
 #if !defined(__clang__)  // which has no such warnings

@@ -99,6 +99,20 @@ def test_a_finding_is_short_and_comes_again(tmp_path: Path) -> None:
         assert run.returncode == code and run.stdout.strip(), fault
 
 
+def test_a_new_campaign_begins_with_the_corpus(tmp_path: Path) -> None:
+    files = sorted(places.corpus().glob("*.operations"))
+    in_all = sum(len(parse_operations(file.read_text().splitlines(), str(file))) for file in files)
+    assert {file.stem for file in files} == {"bfm", "elfmalloc", "heapyard", "scalloc"} and in_all > 1000
+    words = ("bfm", "--operations", 1, "--threads", 1, "--json")
+    first, second = (json.loads(fuzz(tmp_path, *words).stdout)[0]["operations_now"] for _ in range(2))
+    assert (first, second) == (in_all + draw_round(1, 1).operations, draw_round(2, 1).operations)
+    # What it finds is made as short as what a round finds.
+    run = fuzz(tmp_path, library("planted-heapyard"), *words[1:], fault="no-errno")
+    findings = json.loads(run.stdout)[0]["findings"]
+    assert run.returncode == 1 and len(findings[0]["operations"]) <= 6
+    assert list((tmp_path / "fuzz" / "planted-heapyard.so").glob("*-0.c")), "of no seed"
+
+
 def test_a_program_in_c_forks_as_its_finding_does(tmp_path: Path) -> None:
     run = fuzz(tmp_path, library("planted-heapyard"), "--operations", 1000, "--threads", "1", fault="sticky")
     assert run.returncode == 1, run

@@ -92,6 +92,7 @@ def _fuzz(
 ) -> FuzzAnswer:
     from ..execute.fuzz.campaign import Campaign
     from ..execute.scratch import ScratchFolder
+    from ..model.places import corpus
     from ..report.fuzz_c import as_c
 
     if file:
@@ -104,7 +105,7 @@ def _fuzz(
     campaign = Campaign(allocator, folder, stop, threads)
     progress = _Progress(allocator.name, seconds, operations, campaign.operations)
     with progress:
-        answer = campaign.run(seconds, operations, (), progress.say)
+        answer = campaign.run(seconds, operations, (), progress.say, sorted(corpus().glob("*.operations")))
     for finding in answer.findings:
         if finding.operations:
             (folder / f"{finding.name}.c").write_text(as_c(finding, allocator.name, str(allocator.library), campaign.child_of))

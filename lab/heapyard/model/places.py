@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_CARRIED = _PACKAGE / "yard"  # in a wheel: programs, peers and studies, laid out as in a checkout
+_CARRIED = _PACKAGE / "yard"  # in a wheel: programs, peers, studies and a corpus, laid out as in a checkout
 
 
 def is_installed() -> bool:
@@ -87,6 +87,11 @@ def profiles() -> Path:
 def fuzzed() -> Path:
     """One folder per library that was fuzzed: `fuzz` beside the experiments' folder."""
     return results().parent / "fuzz" if not os.environ.get("HEAPYARD_RESULTS") else results() / "fuzz"
+
+
+def corpus() -> Path:
+    """Operations that a new campaign of `heapyard fuzz` plays first: files NAME.operations (tests/guided_fuzz.py makes them)."""
+    return root() / "lab" / "native" / "fuzz" / "corpus"
 
 
 def user_catalog() -> Path:

@@ -246,15 +246,20 @@ void Player::release(Block& block, bool sized) {
   const auto aligned = static_cast<std::align_val_t>(gone.alignment);
   constexpr int kMark = 4711;
   errno = kMark;
+  // No `sized ? ... : ...` here: Clang 19 makes both calls of operator delete then.
   switch (gone.origin) {
     case Origin::kNew:
-      return sized ? ::operator delete(gone.at, gone.requested) : ::operator delete(gone.at);
+      if (sized) return ::operator delete(gone.at, gone.requested);
+      return ::operator delete(gone.at);
     case Origin::kNewArray:
-      return sized ? ::operator delete[](gone.at, gone.requested) : ::operator delete[](gone.at);
+      if (sized) return ::operator delete[](gone.at, gone.requested);
+      return ::operator delete[](gone.at);
     case Origin::kNewAligned:
-      return sized ? ::operator delete(gone.at, gone.requested, aligned) : ::operator delete(gone.at, aligned);
+      if (sized) return ::operator delete(gone.at, gone.requested, aligned);
+      return ::operator delete(gone.at, aligned);
     case Origin::kNewArrayAligned:
-      return sized ? ::operator delete[](gone.at, gone.requested, aligned) : ::operator delete[](gone.at, aligned);
+      if (sized) return ::operator delete[](gone.at, gone.requested, aligned);
+      return ::operator delete[](gone.at, aligned);
     case Origin::kAligned:
       if (sized && own.free_aligned_sized != nullptr)
         own.free_aligned_sized(gone.at, gone.alignment, gone.requested);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -175,6 +176,21 @@ TEST(Abi, ReportsSeeWhatIsMappedAndFree) {
 int asked = 0;
 void give_up() {
   if (++asked == 3) std::set_new_handler(nullptr);
+}
+
+TEST(Abi, OldReportsSayTheSame) {
+  const struct mallinfo2 wide = mallinfo2();
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const struct mallinfo narrow = mallinfo();
+#pragma GCC diagnostic pop
+  EXPECT_EQ(narrow.arena, static_cast<int>(wide.arena));
+  EXPECT_EQ(narrow.uordblks + narrow.fordblks, narrow.arena);
+  testing::internal::CaptureStderr();
+  malloc_stats();
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find(" bytes mapped, "), std::string::npos) << told;
+  EXPECT_NE(told.find(" in use\n"), std::string::npos) << told;
 }
 
 TEST(Abi, NewAsksItsHandlerThenThrows) {

@@ -10,7 +10,7 @@
 
 namespace heapyard {
 
-template <class Map>
+template <RunMap Map>
 bool PageRuns<Map>::consistent() {
   const os::Locked locked(lock_);
   std::uint32_t used = 0, large = 0, dirty = 0, pages = 0, gone = 0;

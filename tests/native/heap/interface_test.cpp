@@ -14,6 +14,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "forked_child.hpp"
@@ -250,6 +251,41 @@ TEST(FirstClass, ZeroedAndAlignedAsAsked) {
     EXPECT_EQ(heapyard_allocate_at_least(bytes).block, nullptr);
   }
   heapyard_heap_destroy(heap);
+}
+
+// While another thread forks, no thread may enter: blocks are mappings of their own, and still the heap's.
+TEST(FirstClass, BlocksThatAreTakenBesideAForkAreTheHeaps) {
+  constexpr std::size_t kBytes = 3'000;
+  heapyard_heap* heap = heapyard_heap_create();
+  std::atomic<bool> done{false};
+  std::vector<void*> blocks;
+  blocks.reserve(100'000);
+  std::thread beside([&] {
+    while (!done && blocks.size() < blocks.capacity()) {
+      void* block = heapyard_heap_allocate_aligned(heap, 64, kBytes);
+      if (block == nullptr) break;
+      fill(block, kBytes, static_cast<unsigned>(blocks.size()));
+      blocks.push_back(block);
+      if (blocks.size() % 2 == 0) free(std::exchange(blocks[blocks.size() / 2], nullptr));
+    }
+  });
+  for (int turn = 0; turn < 20; ++turn) {
+    const pid_t child = fork();
+    if (child == 0) heapyard::test::end_child(true);
+    EXPECT_TRUE(heapyard::test::ended_well(child));
+  }
+  done = true;
+  beside.join();
+  ASSERT_GT(blocks.size(), 0u);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i] == nullptr) continue;
+    wrong +=
+        reinterpret_cast<std::uintptr_t>(blocks[i]) % 64 != 0 || !filled(blocks[i], kBytes, static_cast<unsigned>(i));
+    if (i % 3 == 0) free(blocks[i]);
+  }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(heapyard_heap_destroy(heap), 0);
 }
 
 // Against a map of what each block holds: 200,000 operations on four heaps and on malloc.

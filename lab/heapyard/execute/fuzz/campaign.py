@@ -56,16 +56,20 @@ class Campaign:
         return self._operations
 
     def run(
-        self, seconds: float | None, operations: int | None, corpus: Iterable[Path] = (),
-        say: Say = _silent,
+        self, seconds: float | None, operations: int | None, files: Iterable[Path] = (),
+        say: Say = _silent, corpus: Iterable[Path] = (),
     ) -> FuzzAnswer:
-        """Until one of both is used up; None: it does not count. `corpus`: operations of files that are played first."""
+        """Random rounds until one of both is used up; None: it does not count. `files`: operations that are played first, each
+        several times. `corpus`: files of one thread that a campaign which begins plays once; what they find is made shorter.
+        """
         began, before = time.monotonic(), self._operations
         complete = True
         try:
-            for path in [*corpus, *sorted(self._folder.glob("*.operations"))]:
+            for path in [*files, *sorted(self._folder.glob("*.operations"))]:
                 self._play_file(path)
-            self._play_rounds(began, seconds, before, operations, say)
+            for path in corpus if before == 0 else ():
+                self._play_corpus(path, say)
+            self._play_rounds(began, seconds, self._operations, operations, say)
         except KeyboardInterrupt:
             complete = False
             self._stop.set()
@@ -116,14 +120,23 @@ class Campaign:
                     self.findings.append(FuzzFinding(path.stem, violation, round_, operations, 1, tried, self._operations))
                 return
 
+    def _play_corpus(self, path: Path, say: Say) -> None:
+        operations = parse_operations(path.read_text().splitlines(), str(path))
+        round_ = Round(0, len(operations))  # of no seed
+        violation = self._player.replay(path, round_, len(operations))
+        self._operations += len(operations)
+        if violation is not None:
+            self._look_into(round_, violation, say, operations)
+
     def _is_new(self, violation: Violation) -> bool:
         return (violation.kind, violation.call) not in {(f.violation.kind, f.violation.call) for f in self.findings}
 
-    def _look_into(self, round_: Round, violation: Violation, say: Say) -> None:
+    def _look_into(self, round_: Round, violation: Violation, say: Say, all_: tuple[Operation, ...] = ()) -> None:
+        """`all_`: what was played, where no seed says it."""
         if not self._is_new(violation):
             return
         say(self._operations, len(self.findings), f"found {violation.kind}: {violation.text}; making it shorter")
-        all_ = self._player.operations_of(round_)
+        all_ = all_ or self._player.operations_of(round_)
         first = FIRST if violation.kind == "hang" else AGAIN
         end = time.monotonic() + SHORTENING
         with ScratchFolder() as folder:
