@@ -64,6 +64,9 @@ Outcome explore(const Program& program, const Options& options = {});
 void fail(const char* why);
 void check(bool well, const char* why);
 
+// What membarrier(2) says from here on.
+void kernel_has_membarrier(bool has);
+
 // While it is in scope, nothing that its thread does is seen: for a test's own books.
 class Unseen {
  public:

@@ -2,8 +2,11 @@
 // What GCC and Clang call in code compiled with -fsanitize=thread, and the system calls that threads wait with.
 #include "hooks.hpp"
 
+#include "checker.hpp"
+
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <link.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,13 +63,39 @@ bool swapped(T* at, T* expected, T value, int order, int failure, void* site) {
   return result.done;
 }
 
+// Fibers share the program's thread-local variables; what lies there tells nothing.
+bool is_thread_local(std::uintptr_t address) {
+  struct Block {
+    std::uintptr_t start = 0;
+    std::size_t bytes = 0;
+  };
+  static const Block block = [] {
+    Block found;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* out) {
+          for (int i = 0; i < info->dlpi_phnum; ++i) {
+            if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
+            *static_cast<Block*>(out) = {reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data), info->dlpi_phdr[i].p_memsz};
+          }
+          return 1;  // the first is the program
+        },
+        &found);
+    return found;
+  }();
+  return address - block.start < block.bytes || address == reinterpret_cast<std::uintptr_t>(&errno);
+}
+
 void touched(const void* at, std::size_t bytes, bool writes, void* site) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
-  if (bytes == 0 || !heapyard::model::sees() || heapyard::model::is_own(address)) return;
+  if (bytes == 0 || !heapyard::model::sees() || heapyard::model::is_own(address) || is_thread_local(address)) return;
   heapyard::model::plain(address, bytes, writes, reinterpret_cast<std::uintptr_t>(site));
 }
 
+bool has_membarrier = true;
+
 }  // namespace
+
+void heapyard::model::kernel_has_membarrier(bool has) { has_membarrier = has; }
 
 #define SITE __builtin_return_address(0)
 #define CHANGE(name, bits_, type, expression)                                                                    \
@@ -169,6 +198,7 @@ long __wrap_syscall(long number, ...) {
   for (long& one : word) one = va_arg(words, long);
   va_end(words);
   const auto site = reinterpret_cast<std::uintptr_t>(SITE);
+  if (number == SYS_membarrier && !has_membarrier) return -1;
   if (number == SYS_membarrier && word[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) return 0;
   if (!heapyard::model::sees()) return __real_syscall(number, word[0], word[1], word[2], word[3], word[4], word[5]);
   const auto at = static_cast<std::uintptr_t>(word[0]);

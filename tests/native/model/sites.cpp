@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which line of the sources an address of this program is of.
+#include <link.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <string>
-#include <link.h>
 
 #include "hooks.hpp"
+#include "sites.hpp"
 
 namespace heapyard::model {
 namespace {
@@ -24,8 +27,8 @@ std::uintptr_t base() {
 
 }  // namespace
 
-// addr2line of the binutils, which come with every compiler, knows what is inlined where. The innermost line of the
-// heaps, else of a test, is the place.
+// addr2line of the binutils, which come with every compiler, knows what is inlined where. The place is the innermost
+// line that is of the heaps, or of a test.
 std::string place_name(std::uintptr_t site) {
   static std::map<std::uintptr_t, std::string> known;
   auto& name = known[site];
@@ -35,23 +38,42 @@ std::string place_name(std::uintptr_t site) {
   self[n < 0 ? 0 : n] = 0;
   char command[4300];
   std::snprintf(command, sizeof command, "addr2line -ie '%s' %#lx", self, site - base() - 1);
-  std::string test = "?";
   if (FILE* lines = popen(command, "r")) {
     char line[4096];
     while (std::fgets(line, sizeof line, lines) != nullptr) {
       line[std::strcspn(line, " \n")] = 0;
-      const char* heap = std::strstr(line, "/heap/");
-      for (const char* more = heap; more != nullptr; more = std::strstr(heap + 1, "/heap/")) heap = more;
-      if (std::strstr(line, "/tests/native/") != nullptr) {
-        if (test == "?") test = std::strstr(line, "tests/native/");
-      } else if (heap != nullptr && name.empty()) {
-        name = heap + 1;
-      }
+      const char* at = std::strstr(line, "/tests/native/");
+      if (at == nullptr) at = std::strstr(line, "/heap/");
+      if (at != nullptr && name.empty()) name = at + 1;
     }
     pclose(lines);
   }
-  if (name.empty()) name = test;
+  if (name.empty()) name = "?";
   return name;
+}
+
+std::string source_line(const std::string& place) {
+  const std::size_t colon = place.find(':');
+  if (colon == std::string::npos) return {};
+  std::ifstream file(std::string(HEAPYARD_SOURCE) + "/" + place.substr(0, colon));
+  std::string line;
+  for (int i = std::atoi(place.c_str() + colon + 1); i > 0 && std::getline(file, line); --i) {
+  }
+  const std::size_t first = line.find_first_not_of(' ');
+  return first == std::string::npos ? std::string() : line.substr(first, line.find("  //") - first);
+}
+
+std::string reason_for(const std::string& place, const std::string& line) {
+  struct Reason {
+    const char *file, *code, *why;
+  };
+  static constexpr Reason kReasons[] = {
+#include "reasons.inc"
+  };
+  for (const Reason& reason : kReasons) {
+    if (place.starts_with(reason.file) && line.find(reason.code) != std::string::npos) return reason.why;
+  }
+  return {};
 }
 
 }  // namespace heapyard::model
