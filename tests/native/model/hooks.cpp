@@ -173,6 +173,21 @@ void __tsan_atomic_thread_fence(int order) {
 void* __real_memcpy(void*, const void*, std::size_t);
 void* __real_memmove(void*, const void*, std::size_t);
 void* __real_memset(void*, int, std::size_t);
+// Clang's names for them.
+void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) {
+  touched(from, bytes, false, SITE);
+  touched(to, bytes, true, SITE);
+  return __real_memcpy(to, from, bytes);
+}
+void* __tsan_memmove(void* to, const void* from, std::size_t bytes) {
+  touched(from, bytes, false, SITE);
+  touched(to, bytes, true, SITE);
+  return __real_memmove(to, from, bytes);
+}
+void* __tsan_memset(void* at, int byte, std::size_t bytes) {
+  touched(at, bytes, true, SITE);
+  return __real_memset(at, byte, bytes);
+}
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   touched(from, bytes, false, SITE);
   touched(to, bytes, true, SITE);
@@ -200,6 +215,7 @@ long __wrap_syscall(long number, ...) {
   const auto site = reinterpret_cast<std::uintptr_t>(SITE);
   if (number == SYS_membarrier && !has_membarrier) return -1;
   if (number == SYS_membarrier && word[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) return 0;
+  if (number == SYS_membarrier && !heapyard::model::sees()) return 0;
   if (!heapyard::model::sees()) return __real_syscall(number, word[0], word[1], word[2], word[3], word[4], word[5]);
   const auto at = static_cast<std::uintptr_t>(word[0]);
   switch (number) {

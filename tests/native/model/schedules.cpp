@@ -20,13 +20,11 @@ namespace heapyard::model {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: heap_schedules [--markdown] [--most N] [--only TEXT] [--no-mutants] [--schedule]\n"
+    "usage: heap_schedules [--markdown] [--most N] [--only TEXT] [--mutants N] [--schedule]\n"
     "       heap_schedules --litmus N | --herd N FOLDER\n"
     "Runs the heaps' protocols under every schedule, N executions of each at most (1000000), and of each with a weakened\n"
-    "order (20000). --schedule shows the steps that failed. --litmus prints the final states of N random programs, --herd\n"
+    "order (20000; 0: none). --schedule shows the steps that failed. --litmus prints the final states of N random programs, --herd\n"
     "writes them for herd7. Exit code 1: a protocol failed, or a weakened order that should be caught was not.\n";
-constexpr std::size_t kMostOfMutant = 20'000;
-
 struct Run {
   const Protocol* protocol;
   Outcome outcome;
@@ -37,11 +35,18 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 
 std::string count(std::size_t n) {
   std::string text = std::to_string(n);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
   return text;
 }
 
 std::string full_name(const Protocol& protocol) { return protocol.name + ", " + std::to_string(protocol.threads) + " threads"; }
+
+// A bar would end the cell of a table.
+std::string cell(const std::string& text, bool markdown) {
+  std::string out;
+  for (const char c : text) out += markdown && c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
 
 // A place of the heaps, and the orders it asks for.
 struct Asked {
@@ -85,12 +90,12 @@ std::vector<std::memory_order> weaker(const Asked& asked) {
   return all;
 }
 
-Mutant try_weakened(const std::vector<Run>& runs, const Asked& asked, std::memory_order order) {
+Mutant try_weakened(const std::vector<Run>& runs, const Asked& asked, std::memory_order order, std::size_t most) {
   Mutant mutant{order, nullptr, 0, {}};
   for (const std::size_t i : asked.runs) {
     Options options;
     options.inserts = runs[i].protocol->inserts;
-    options.most = kMostOfMutant;
+    options.most = most;
     for (const Site& site : asked.sites) options.weakened[site] = order;
     const Outcome outcome = explore(runs[i].protocol->program, options);
     mutant.executions += outcome.executions;
@@ -103,7 +108,7 @@ Mutant try_weakened(const std::vector<Run>& runs, const Asked& asked, std::memor
   return mutant;
 }
 
-int schedules(bool markdown, std::size_t most, const char* only, bool mutants, bool shows) {
+int schedules(bool markdown, std::size_t most, const char* only, std::size_t mutants, bool shows) {
   const Protocols all = protocols();
   std::vector<Run> runs;
   int code = 0;
@@ -129,7 +134,7 @@ int schedules(bool markdown, std::size_t most, const char* only, bool mutants, b
       if (shows) std::printf("    %s\n", step.c_str());
     }
   }
-  if (!mutants || code != 0) return code;
+  if (mutants == 0 || code != 0) return code;
 
   // By place and operation; protocols that are quickly done first.
   std::map<std::pair<std::string, std::string>, Asked> asked;
@@ -150,13 +155,13 @@ int schedules(bool markdown, std::size_t most, const char* only, bool mutants, b
     std::ranges::sort(entry.runs, {}, [&](std::size_t i) { return runs[i].outcome.executions; });
     const std::string code_line = source_line(where.first);
     for (const std::memory_order order : weaker(entry)) {
-      const Mutant mutant = try_weakened(runs, entry, order);
+      const Mutant mutant = try_weakened(runs, entry, order, mutants);
       const char* const to = entry.kind == Kind::lock || entry.kind == Kind::unlock || entry.kind == Kind::remote_fence ||
                                      (entry.kind == Kind::fence && order == std::memory_order_relaxed)
                                  ? "none" : word(order);
       const std::string by = mutant.caught != nullptr ? full_name(*mutant.caught->protocol) : "nobody: " + reason_for(where.first, code_line);
       if (mutant.caught == nullptr && reason_for(where.first, code_line).empty()) code = 1;
-      std::printf(markdown ? "| `%s` | `%s` | %s | %s | %s | %s | %s |\n" : "%s (%s): %s -> %s: %s, %s, %s\n", code_line.c_str(),
+      std::printf(markdown ? "| `%s` | `%s` | %s | %s | %s | %s | %s |\n" : "%s (%s): %s -> %s: %s, %s, %s\n", cell(code_line, markdown).c_str(),
                   where.first.c_str(), asked_word(entry).c_str(), to, by.c_str(), mutant.fault.c_str(),
                   count(mutant.executions).c_str());
       std::fflush(stdout);
@@ -171,16 +176,16 @@ int schedules(bool markdown, std::size_t most, const char* only, bool mutants, b
 
 int main(int words, char** word) {
   using namespace heapyard::model;
-  bool markdown = false, mutants = true, shows = false;
-  std::size_t most = 1'000'000;
+  bool markdown = false, shows = false;
+  std::size_t most = 1'000'000, mutants = 20'000;
   const char* only = nullptr;
   for (int i = 1; i < words; ++i) {
     const std::string option = word[i];
     const auto number = [&] { return i + 1 < words ? std::strtoul(word[++i], nullptr, 10) : 0; };
     if (option == "--markdown") {
       markdown = true;
-    } else if (option == "--no-mutants") {
-      mutants = false;
+    } else if (option == "--mutants") {
+      mutants = number();
     } else if (option == "--schedule") {
       shows = true;
     } else if (option == "--only" && i + 1 < words) {

@@ -370,7 +370,7 @@ void add_stacks(Protocols& all) {
   all.push_back({"span pool", "heap/layers/backend/span_pool.hpp", 3, false, span_pool(3)});
   all.push_back({"depot", "heap/layers/frontend/depot.hpp", 2, true, depot(2)});
   all.push_back({"depot", "heap/layers/frontend/depot.hpp", 3, false, depot(3)});
-  all.push_back({"marks of blocks", "heap/layers/block_marks.hpp", 2, true, block_marks(2)});
+  all.push_back({"marks of blocks", "heap/layers/block_marks.hpp", 2, false, block_marks(2)});
   all.push_back({"marks of blocks", "heap/layers/block_marks.hpp", 3, false, block_marks(3)});
   all.push_back({"shuffled slots", "heap/layers/shuffled_slots.hpp", 3, true, shuffled_slots()});
 }
