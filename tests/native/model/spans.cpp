@@ -150,6 +150,22 @@ struct Spans {
     };
   }
 
+  // The owner ends while another thread frees so much of a span that is not hot that it is listed.
+  static Program listed_late() {
+    return [](Bodies& bodies) {
+      auto state = std::make_shared<State>(1);
+      bodies.push_back([=] { state->own.close(state->pool); });
+      bodies.push_back([=] {
+        for (const unsigned i : {0u, 1u}) state->free(state->other, state->blocks[i]);
+      });
+      return [=] {
+        state->free(state->other, state->blocks[2]);
+        state->other.close(state->pool);
+        return state->pool.spans_out() == 1;  // that of the fourth block, which is still out
+      };
+    };
+  }
+
   // Memory is short: lists are looked through while another thread frees a listed span's last block, and its owner ends.
   static Program draining(bool ends) {
     return [ends](Bodies& bodies) {
@@ -202,6 +218,8 @@ void add_spans(Protocols& all) {
   all.push_back({"span adoption", buffer, 2, true, Deque::ending(2)});
   all.push_back({"span adoption", buffer, 3, false, Deque::ending(3)});
   all.push_back({"span adoption, listed on a stack", lists, 2, false, Stacked::ending(2)});
+  all.push_back({"span listed while its owner ends", lists, 2, false, Deque::listed_late()});
+  all.push_back({"span listed on a stack while its owner ends", lists, 2, false, Stacked::listed_late()});
   all.push_back({"memory is short", lists, 2, false, Stacked::draining(false)});
   all.push_back({"memory is short, the owner ends", lists, 3, false, Stacked::draining(true)});
 }
