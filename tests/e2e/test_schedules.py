@@ -14,11 +14,9 @@ import pytest
 
 from heapyard.model import places
 
-PROGRAM = places.checkout() / ".heapyard" / "build" / "release" / "tests" / "native" / "model" / "heap_schedules"
-
 
 def schedules(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(PROGRAM), *words], capture_output=True, text=True)
+    return subprocess.run([str(places.native("heap_schedules")), *words], capture_output=True, text=True)
 
 
 def test_a_wrong_option_is_told() -> None:

@@ -48,7 +48,7 @@ struct Thread {
   Operation next;
   Memory::Result result;
   bool done = false, rests = false;
-  std::uintptr_t sleeps = 0;  // on this word
+  std::uintptr_t sleeps = 0;   // on this word
   std::vector<unsigned> past;  // by thread: how many of its steps are before this thread's last one
 };
 
@@ -223,9 +223,7 @@ class Search {
     if (thread.done || thread.sleeps != 0 || thread.rests) return false;
     return thread.next.kind != Kind::lock || !held(thread.next.address);
   }
-  static bool has(const std::vector<unsigned>& ready, unsigned t) {
-    return std::ranges::find(ready, t) != ready.end();
-  }
+  static bool has(const std::vector<unsigned>& ready, unsigned t) { return std::ranges::find(ready, t) != ready.end(); }
   static bool held(std::uintptr_t lock) { return *reinterpret_cast<const bool*>(lock); }
 
   // The first choice of a node: of the thread that ran last, if it has one that is awake. Whether there is one.
@@ -280,11 +278,20 @@ class Search {
     event.number = ++event.past[choice.thread];
     event.result = thread.result = memory_->execute(choice.thread, event.op, choice.store);
     switch (event.op.kind) {
-      case Kind::lock: *reinterpret_cast<bool*>(event.op.address) = true; break;
-      case Kind::unlock: *reinterpret_cast<bool*>(event.op.address) = false; break;
-      case Kind::wait: thread.sleeps = event.result.done ? event.op.address : 0; break;
-      case Kind::yield: thread.rests = true; break;
-      default: break;
+      case Kind::lock:
+        *reinterpret_cast<bool*>(event.op.address) = true;
+        break;
+      case Kind::unlock:
+        *reinterpret_cast<bool*>(event.op.address) = false;
+        break;
+      case Kind::wait:
+        thread.sleeps = event.result.done ? event.op.address : 0;
+        break;
+      case Kind::yield:
+        thread.rests = true;
+        break;
+      default:
+        break;
     }
     for (const Event& before : trace_) {
       if (!conflict(before.op, before.thread, event.op, event.thread)) continue;
@@ -341,8 +348,9 @@ class Search {
   }
 
   static std::string text_of(const Event& event) {
-    static constexpr const char* kNames[] = {"load", "store", "change", "compare", "fence", "fence on another's processor",
-                                             "lock", "unlock", "wait",  "wake",    "yield",   "go on"};
+    static constexpr const char* kNames[] = {
+        "load", "store",  "change", "compare", "fence", "fence on another's processor",
+        "lock", "unlock", "wait",   "wake",    "yield", "go on"};
     std::string text = "thread " + std::to_string(event.thread) + ": " + kNames[static_cast<unsigned>(event.op.kind)];
     if (event.op.site != 0) text += " at " + place_name(event.op.site);
     char value[64];
@@ -400,12 +408,18 @@ Unseen::~Unseen() {
 }
 
 void Lock::lock() {
-  if (sees()) step({.kind = Kind::lock, .address = reinterpret_cast<std::uintptr_t>(&held_), .order = std::memory_order_acq_rel,
-                    .site = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
+  if (sees())
+    step({.kind = Kind::lock,
+          .address = reinterpret_cast<std::uintptr_t>(&held_),
+          .order = std::memory_order_acq_rel,
+          .site = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
 }
 void Lock::unlock() {
-  if (sees()) step({.kind = Kind::unlock, .address = reinterpret_cast<std::uintptr_t>(&held_), .order = std::memory_order_acq_rel,
-                    .site = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
+  if (sees())
+    step({.kind = Kind::unlock,
+          .address = reinterpret_cast<std::uintptr_t>(&held_),
+          .order = std::memory_order_acq_rel,
+          .site = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
 }
 
 bool sees() { return search != nullptr && search->running_ != kNobody && search->unseen_ == 0; }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a few threads' worth of real code under every interleaving, and every result that weak memory allows.
 //
-// Idea: the code under test is compiled with -fsanitize=thread, but linked with hooks of ours (hooks.cpp) instead of the
-// sanitizer's run time. So each atomic access, with its order, and each plain one comes here, from code as it is. Each
-// thread is a fiber that stops before an atomic access. A depth-first search picks which thread goes on, and which of
-// the stores in memory.hpp its access reads.
-// Of executions that differ only in the order of accesses that do not depend on each other one is enough. Dynamic
-// partial-order reduction (Flanagan and Godefroid, POPL 2005) finds where a thread must come earlier; sleep sets
-// (Godefroid, 1996) leave out what a sibling had. litmus_test.cpp holds both against a search without them.
-// Cost: each execution begins anew, some microseconds for a step.
+// Idea: the code under test is compiled with -fsanitize=thread, but linked with hooks of ours (hooks.cpp) instead of
+// the sanitizer's run time. So each atomic access, with its order, and each plain one comes here, from code as it is.
+// Each thread is a fiber that stops before an atomic access. A depth-first search picks which thread goes on, and which
+// of the stores in memory.hpp its access reads. Of executions that differ only in the order of accesses that do not
+// depend on each other one is enough. Dynamic partial-order reduction (Flanagan and Godefroid, POPL 2005) finds where a
+// thread must come earlier; sleep sets (Godefroid, 1996) leave out what a sibling had. litmus_test.cpp holds both
+// against a search without them. Cost: each execution begins anew, some microseconds for a step.
 #pragma once
 
 #include <cstddef>

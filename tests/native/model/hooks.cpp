@@ -37,8 +37,12 @@ T changed(T* at, T operand, std::uint64_t (*change)(std::uint64_t, std::uint64_t
     *at = static_cast<T>(change(bits(old), bits(operand)));
     return old;
   }
-  return static_cast<T>(heapyard::model::step({.kind = Kind::change, .bytes = sizeof(T), .address = address,
-                                               .order = order_of(order), .operand = bits(operand), .change = change,
+  return static_cast<T>(heapyard::model::step({.kind = Kind::change,
+                                               .bytes = sizeof(T),
+                                               .address = address,
+                                               .order = order_of(order),
+                                               .operand = bits(operand),
+                                               .change = change,
                                                .site = reinterpret_cast<std::uintptr_t>(site)})
                             .value);
 }
@@ -55,9 +59,13 @@ bool swapped(T* at, T* expected, T value, int order, int failure, void* site) {
     *expected = old;
     return false;
   }
-  const auto result = heapyard::model::step({.kind = Kind::compare, .bytes = sizeof(T), .address = address,
-                                             .order = order_of(order), .failure = order_of(failure),
-                                             .operand = bits(value), .expected = bits(*expected),
+  const auto result = heapyard::model::step({.kind = Kind::compare,
+                                             .bytes = sizeof(T),
+                                             .address = address,
+                                             .order = order_of(order),
+                                             .failure = order_of(failure),
+                                             .operand = bits(value),
+                                             .expected = bits(*expected),
                                              .site = reinterpret_cast<std::uintptr_t>(site)});
   if (!result.done) *expected = static_cast<T>(result.value);
   return result.done;
@@ -75,7 +83,8 @@ bool is_thread_local(std::uintptr_t address) {
         [](dl_phdr_info* info, std::size_t, void* out) {
           for (int i = 0; i < info->dlpi_phnum; ++i) {
             if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
-            *static_cast<Block*>(out) = {reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data), info->dlpi_phdr[i].p_memsz};
+            *static_cast<Block*>(out) = {reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data),
+                                         info->dlpi_phdr[i].p_memsz};
           }
           return 1;  // the first is the program
         },
@@ -98,19 +107,26 @@ bool has_membarrier = true;
 void heapyard::model::kernel_has_membarrier(bool has) { has_membarrier = has; }
 
 #define SITE __builtin_return_address(0)
-#define CHANGE(name, bits_, type, expression)                                                                    \
-  extern "C" type __tsan_atomic##bits_##_##name(type* at, type operand, int order) {                             \
-    return changed<type>(at, operand, [](std::uint64_t old, std::uint64_t more) -> std::uint64_t {               \
-      (void)old;                                                                                                 \
-      return expression;                                                                                         \
-    }, order, SITE);                                                                                             \
+#define CHANGE(name, bits_, type, expression)                                        \
+  extern "C" type __tsan_atomic##bits_##_##name(type* at, type operand, int order) { \
+    return changed<type>(                                                            \
+        at, operand,                                                                 \
+        [](std::uint64_t old, std::uint64_t more) -> std::uint64_t {                 \
+          (void)old;                                                                 \
+          return expression;                                                         \
+        },                                                                           \
+        order, SITE);                                                                \
   }
 #define ATOMIC(bits_, type)                                                                                      \
   extern "C" type __tsan_atomic##bits_##_load(const type* at, int order) {                                       \
     const auto address = reinterpret_cast<std::uintptr_t>(at);                                                   \
     if (!heapyard::model::sees() || heapyard::model::is_own(address)) return *at;                                \
-    return static_cast<type>(heapyard::model::step({.kind = Kind::load, .bytes = sizeof(type),                   \
-        .address = address, .order = order_of(order), .site = reinterpret_cast<std::uintptr_t>(SITE)}).value);   \
+    return static_cast<type>(heapyard::model::step({.kind = Kind::load,                                          \
+                                                    .bytes = sizeof(type),                                       \
+                                                    .address = address,                                          \
+                                                    .order = order_of(order),                                    \
+                                                    .site = reinterpret_cast<std::uintptr_t>(SITE)})             \
+                                 .value);                                                                        \
   }                                                                                                              \
   extern "C" void __tsan_atomic##bits_##_store(type* at, type value, int order) {                                \
     const auto address = reinterpret_cast<std::uintptr_t>(at);                                                   \
@@ -118,14 +134,18 @@ void heapyard::model::kernel_has_membarrier(bool has) { has_membarrier = has; }
       *at = value;                                                                                               \
       return;                                                                                                    \
     }                                                                                                            \
-    heapyard::model::step({.kind = Kind::store, .bytes = sizeof(type), .address = address,                       \
-        .order = order_of(order), .operand = bits(value), .site = reinterpret_cast<std::uintptr_t>(SITE)});      \
+    heapyard::model::step({.kind = Kind::store,                                                                  \
+                           .bytes = sizeof(type),                                                                \
+                           .address = address,                                                                   \
+                           .order = order_of(order),                                                             \
+                           .operand = bits(value),                                                               \
+                           .site = reinterpret_cast<std::uintptr_t>(SITE)});                                     \
   }                                                                                                              \
   CHANGE(exchange, bits_, type, more)                                                                            \
   CHANGE(fetch_add, bits_, type, old + more)                                                                     \
   CHANGE(fetch_sub, bits_, type, old - more)                                                                     \
   CHANGE(fetch_or, bits_, type, old | more)                                                                      \
-  CHANGE(fetch_and, bits_, type, old & more)                                                                     \
+  CHANGE(fetch_and, bits_, type, old& more)                                                                      \
   CHANGE(fetch_xor, bits_, type, old ^ more)                                                                     \
   extern "C" int __tsan_atomic##bits_##_compare_exchange_strong(type* at, type* expected, type value, int order, \
                                                                 int failure) {                                   \
@@ -140,12 +160,12 @@ ATOMIC(16, std::uint16_t)
 ATOMIC(32, std::uint32_t)
 ATOMIC(64, std::uint64_t)
 
-#define PLAIN(bytes)                                                                            \
-  extern "C" void __tsan_read##bytes(void* at) { touched(at, bytes, false, SITE); }             \
-  extern "C" void __tsan_write##bytes(void* at) { touched(at, bytes, true, SITE); }             \
-  extern "C" void __tsan_unaligned_read##bytes(void* at) { touched(at, bytes, false, SITE); }   \
-  extern "C" void __tsan_unaligned_write##bytes(void* at) { touched(at, bytes, true, SITE); }   \
-  extern "C" void __tsan_volatile_read##bytes(void* at) { touched(at, bytes, false, SITE); }    \
+#define PLAIN(bytes)                                                                          \
+  extern "C" void __tsan_read##bytes(void* at) { touched(at, bytes, false, SITE); }           \
+  extern "C" void __tsan_write##bytes(void* at) { touched(at, bytes, true, SITE); }           \
+  extern "C" void __tsan_unaligned_read##bytes(void* at) { touched(at, bytes, false, SITE); } \
+  extern "C" void __tsan_unaligned_write##bytes(void* at) { touched(at, bytes, true, SITE); } \
+  extern "C" void __tsan_volatile_read##bytes(void* at) { touched(at, bytes, false, SITE); }  \
   extern "C" void __tsan_volatile_write##bytes(void* at) { touched(at, bytes, true, SITE); }
 PLAIN(1)
 PLAIN(2)
@@ -204,8 +224,8 @@ void* __wrap_memset(void* at, int byte, std::size_t bytes) {
 }
 
 long __real_syscall(long, ...);
-// futex(2) orders like a fence on either side, and looks at the word under its own lock; with a timeout it may return at
-// once. membarrier(2) is a fence on the processor of each other thread, one after the other.
+// futex(2) orders like a fence on either side, and looks at the word under its own lock; with a timeout it may return
+// at once. membarrier(2) is a fence on the processor of each other thread, one after the other.
 long __wrap_syscall(long number, ...) {
   std::va_list words;
   va_start(words, number);
@@ -223,17 +243,19 @@ long __wrap_syscall(long number, ...) {
       if ((word[1] & FUTEX_CMD_MASK) == FUTEX_WAKE) {
         heapyard::model::step({.kind = Kind::wake, .address = at});
       } else if (word[3] == 0) {
-        heapyard::model::step({.kind = Kind::wait, .bytes = 4, .address = at,
-                               .expected = static_cast<std::uint32_t>(word[2])});
+        heapyard::model::step(
+            {.kind = Kind::wait, .bytes = 4, .address = at, .expected = static_cast<std::uint32_t>(word[2])});
       }
       return 0;
     case SYS_membarrier:
       for (unsigned t = 0; t < heapyard::model::threads(); ++t) {
         if (t != heapyard::model::running())
-          heapyard::model::step({.kind = Kind::remote_fence, .order = std::memory_order_seq_cst, .target = t, .site = site});
+          heapyard::model::step(
+              {.kind = Kind::remote_fence, .order = std::memory_order_seq_cst, .target = t, .site = site});
       }
       return 0;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 

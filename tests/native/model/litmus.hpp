@@ -82,11 +82,21 @@ inline std::set<std::string> states_of(const Litmus& litmus, const Options& opti
           const int order = static_cast<int>(in.order);
           std::uint32_t& read = state->read[t][i];
           switch (in.what) {
-            case Instruction::load: read = __tsan_atomic32_load(at, order); break;
-            case Instruction::store: __tsan_atomic32_store(at, in.value, order); break;
-            case Instruction::exchange: read = __tsan_atomic32_exchange(at, in.value, order); break;
-            case Instruction::add: read = __tsan_atomic32_fetch_add(at, in.value, order); break;
-            case Instruction::fence: __tsan_atomic_thread_fence(order); break;
+            case Instruction::load:
+              read = __tsan_atomic32_load(at, order);
+              break;
+            case Instruction::store:
+              __tsan_atomic32_store(at, in.value, order);
+              break;
+            case Instruction::exchange:
+              read = __tsan_atomic32_exchange(at, in.value, order);
+              break;
+            case Instruction::add:
+              read = __tsan_atomic32_fetch_add(at, in.value, order);
+              break;
+            case Instruction::fence:
+              __tsan_atomic_thread_fence(order);
+              break;
           }
         }
       });
@@ -122,11 +132,21 @@ inline std::string herd_of(const Litmus& litmus, const std::string& name) {
       if (in.what != Instruction::store && in.what != Instruction::fence)
         shown += std::to_string(t) + ":r" + std::to_string(i) + "; ";
       switch (in.what) {
-        case Instruction::load: text += reads + "load_explicit(" + at + order; break;
-        case Instruction::store: text += "  atomic_store_explicit(" + at + value + order; break;
-        case Instruction::exchange: text += reads + "exchange_explicit(" + at + value + order; break;
-        case Instruction::add: text += reads + "fetch_add_explicit(" + at + value + order; break;
-        case Instruction::fence: text += "  atomic_thread_fence(" + order; break;
+        case Instruction::load:
+          text += reads + "load_explicit(" + at + order;
+          break;
+        case Instruction::store:
+          text += "  atomic_store_explicit(" + at + value + order;
+          break;
+        case Instruction::exchange:
+          text += reads + "exchange_explicit(" + at + value + order;
+          break;
+        case Instruction::add:
+          text += reads + "fetch_add_explicit(" + at + value + order;
+          break;
+        case Instruction::fence:
+          text += "  atomic_thread_fence(" + order;
+          break;
       }
     }
     text += "}\n";

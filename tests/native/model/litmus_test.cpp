@@ -71,10 +71,9 @@ TEST(Litmus, MessagePassing) {
 
 // A read-modify-write goes on with the release of what it read; another store does not.
 TEST(Litmus, ReleaseSequence) {
-  EXPECT_FALSE(allows({{W(x, 1, relaxed), W(y, 1, release)},
-                       {{Instruction::add, y, 10, relaxed}},
-                       {R(y, acquire), R(x, relaxed)}},
-                      {"2:r0=11", "2:r1=0"}));
+  EXPECT_FALSE(allows(
+      {{W(x, 1, relaxed), W(y, 1, release)}, {{Instruction::add, y, 10, relaxed}}, {R(y, acquire), R(x, relaxed)}},
+      {"2:r0=11", "2:r1=0"}));
   EXPECT_TRUE(allows({{W(x, 1, relaxed), W(y, 1, release), W(y, 2, relaxed)}, {R(y, acquire), R(x, relaxed)}},
                      {"1:r0=2", "1:r1=0"}));
 }

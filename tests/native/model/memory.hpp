@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory as C++20 and RC11 allow it to be seen (Lahav et al., "Repairing Sequential Consistency in C/C++11", PLDI 2017),
-// as a machine that executes one operation at a time.
+// Memory as C++20 and RC11 allow it to be seen (Lahav et al., "Repairing Sequential Consistency in C/C++11", PLDI
+// 2017), as a machine that executes one operation at a time.
 //
 // Idea: a location keeps all its stores, in modification order. A thread has a view: of each location, the oldest store
 // that it may still read; and how far each thread had come in what happened before. A store carries the view that it
 // releases. An acquire joins it to the reader's own. A read-modify-write reads a store, and its own comes right behind
 // that. A store may come to lie before stores that other threads made earlier, where its thread's view allows it. The
-// sequentially consistent operations execute in their one order: of each location they know the latest store that one of
-// them has written or read, and fences exchange whole views (Kang et al., "A Promising Semantics", POPL 2017).
-// What is not modelled: a load that reads a store which its own thread's later stores cause (load buffering, which RC11
+// sequentially consistent operations execute in their one order: of each location they know the latest store that one
+// of them has written or read, and fences exchange whole views (Kang et al., "A Promising Semantics", POPL 2017). What
+// is not modelled: a load that reads a store which its own thread's later stores cause (load buffering, which RC11
 // forbids); an order of sequentially consistent operations that runs against what relaxed ones have read; a weak
 // compare-and-swap that fails for no reason. Cost: O(stores of a location) an operation.
 //
@@ -26,7 +26,6 @@
 #include "operation.hpp"
 
 namespace heapyard::model {
-
 
 struct View {
   std::vector<std::uint64_t> at;  // by location: a place in its modification order
@@ -90,18 +89,32 @@ class Memory {
     Thread& self = threads_seen_[thread];
     Result result;
     switch (op.kind) {
-      case Kind::fence: fence(self, op.order); break;
-      case Kind::remote_fence: fence(threads_seen_[op.target], std::memory_order_seq_cst); break;
-      case Kind::lock: self.now.join(locks_[op.address]); break;
-      case Kind::unlock: locks_[op.address] = self.now; break;
-      case Kind::wake: fence(self, std::memory_order_seq_cst); break;
+      case Kind::fence:
+        fence(self, op.order);
+        break;
+      case Kind::remote_fence:
+        fence(threads_seen_[op.target], std::memory_order_seq_cst);
+        break;
+      case Kind::lock:
+        self.now.join(locks_[op.address]);
+        break;
+      case Kind::unlock:
+        locks_[op.address] = self.now;
+        break;
+      case Kind::wake:
+        fence(self, std::memory_order_seq_cst);
+        break;
       case Kind::wait:
         fence(self, std::memory_order_seq_cst);
         result.value = read(self, op, choice, std::memory_order_relaxed).value;
         result.done = result.value == op.expected;
         break;
-      case Kind::load: result.value = read(self, op, choice, op.order).value; break;
-      case Kind::store: write(thread, op, choice, op.operand, nullptr); break;
+      case Kind::load:
+        result.value = read(self, op, choice, op.order).value;
+        break;
+      case Kind::store:
+        write(thread, op, choice, op.operand, nullptr);
+        break;
       case Kind::change: {
         const Store from = read(self, op, choice, op.order);
         result.value = from.value;
@@ -121,7 +134,8 @@ class Memory {
         break;
       }
       case Kind::yield:
-      case Kind::resume: break;
+      case Kind::resume:
+        break;
     }
     ++self.now.clock[thread];
     return result;
@@ -129,7 +143,8 @@ class Memory {
 
   // A store does not stay unseen for ever: the thread sees the newest of each location.
   void catch_up(unsigned thread) {
-    for (unsigned i = 0; i < locations_.size(); ++i) threads_seen_[thread].now.raise(i, locations_[i].stores.back().place);
+    for (unsigned i = 0; i < locations_.size(); ++i)
+      threads_seen_[thread].now.raise(i, locations_[i].stores.back().place);
   }
   // Not a step of the schedule.
   void local_fence(unsigned thread, std::memory_order order) { fence(threads_seen_[thread], order); }

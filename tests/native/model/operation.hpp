@@ -9,7 +9,20 @@ namespace heapyard::model {
 
 constexpr unsigned kMostThreads = 4;
 
-enum class Kind : std::uint8_t { load, store, change, compare, fence, remote_fence, lock, unlock, wait, wake, yield, resume };
+enum class Kind : std::uint8_t {
+  load,
+  store,
+  change,
+  compare,
+  fence,
+  remote_fence,
+  lock,
+  unlock,
+  wait,
+  wake,
+  yield,
+  resume
+};
 
 struct Operation {
   Kind kind = Kind::yield;
@@ -18,9 +31,9 @@ struct Operation {
   std::memory_order order = std::memory_order_relaxed, failure = std::memory_order_relaxed;
   std::uint64_t operand = 0, expected = 0;
   std::uint64_t (*change)(std::uint64_t old, std::uint64_t operand) = nullptr;
-  unsigned target = 0;         // of a remote fence: the thread on whose processor it runs
-  std::uintptr_t site = 0;     // where in the program
-  bool wrote = true;  // as far as is known
+  unsigned target = 0;      // of a remote fence: the thread on whose processor it runs
+  std::uintptr_t site = 0;  // where in the program
+  bool wrote = true;        // as far as is known
 
   bool reads_only() const { return kind == Kind::load || kind == Kind::wait || !wrote; }
   // Has a place in the one order of all sequentially consistent operations.

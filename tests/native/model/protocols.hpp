@@ -11,10 +11,10 @@
 namespace heapyard::model {
 
 struct Protocol {
-  std::string name;     // plain words
-  std::string file;     // whose orders it is about
+  std::string name;  // plain words
+  std::string file;  // whose orders it is about
   unsigned threads;
-  bool quick;           // short enough for every run of the tests
+  bool quick;  // short enough for every run of the tests
   Program program;
   bool inserts = true;  // as Options has it
 };

@@ -22,8 +22,10 @@ namespace {
 constexpr const char* kUsage =
     "usage: heap_schedules [--markdown] [--most N] [--only TEXT] [--mutants N] [--schedule]\n"
     "       heap_schedules --litmus N | --herd N FOLDER\n"
-    "Runs the heaps' protocols under every schedule, N executions of each at most (1000000), and of each with a weakened\n"
-    "order (20000; 0: none). --schedule shows the steps that failed. --litmus prints the final states of N random programs, --herd\n"
+    "Runs the heaps' protocols under every schedule, N executions of each at most (1000000), and of each with a "
+    "weakened\n"
+    "order (20000; 0: none). --schedule shows the steps that failed. --litmus prints the final states of N random "
+    "programs, --herd\n"
     "writes them for herd7. Exit code 1: a protocol failed, or a weakened order that should be caught was not.\n";
 struct Run {
   const Protocol* protocol;
@@ -39,7 +41,9 @@ std::string count(std::size_t n) {
   return text;
 }
 
-std::string full_name(const Protocol& protocol) { return protocol.name + ", " + std::to_string(protocol.threads) + " threads"; }
+std::string full_name(const Protocol& protocol) {
+  return protocol.name + ", " + std::to_string(protocol.threads) + " threads";
+}
 
 // A bar would end the cell of a table.
 std::string cell(const std::string& text, bool markdown) {
@@ -69,12 +73,14 @@ const char* word(std::memory_order order) {
   return kOrders[static_cast<int>(order)];
 }
 const char* word(Kind kind) {
-  static constexpr const char* kKinds[] = {"load", "store", "read-modify-write", "compare-and-swap", "fence", "membarrier",
-                                           "lock", "unlock", "", "", "", ""};
+  static constexpr const char* kKinds[] = {
+      "load", "store", "read-modify-write", "compare-and-swap", "fence", "membarrier", "lock", "unlock", "", "",
+      "",     ""};
   return kKinds[static_cast<int>(kind)];
 }
 std::string asked_word(const Asked& asked) {
-  if (asked.kind == Kind::lock || asked.kind == Kind::unlock || asked.kind == Kind::remote_fence) return word(asked.kind);
+  if (asked.kind == Kind::lock || asked.kind == Kind::unlock || asked.kind == Kind::remote_fence)
+    return word(asked.kind);
   return std::string(word(asked.kind)) + (asked.on_failure ? " that fails, " : ", ") + word(asked.order);
 }
 
@@ -113,7 +119,9 @@ int schedules(bool markdown, std::size_t most, const char* only, std::size_t mut
   std::vector<Run> runs;
   int code = 0;
   if (markdown)
-    std::puts("| protocol | file | threads | executions | steps of the last | all of them | s |\n|---|---|---|---|---|---|---|");
+    std::puts(
+        "| protocol | file | threads | executions | steps of the last | all of them | s "
+        "|\n|---|---|---|---|---|---|---|");
   for (const Protocol& protocol : all) {
     if (only != nullptr && protocol.name.find(only) == std::string::npos) continue;
     const double before = processor_seconds();
@@ -123,7 +131,8 @@ int schedules(bool markdown, std::size_t most, const char* only, std::size_t mut
     runs.push_back({&protocol, explore(protocol.program, options), 0});
     Run& run = runs.back();
     run.seconds = processor_seconds() - before;
-    std::printf(markdown ? "| %s | `%s` | %u | %s | %zu | %s | %.1f |\n" : "%s (%s), %u threads: %s executions of %zu steps, %s, %.1f s\n",
+    std::printf(markdown ? "| %s | `%s` | %u | %s | %zu | %s | %.1f |\n"
+                         : "%s (%s), %u threads: %s executions of %zu steps, %s, %.1f s\n",
                 protocol.name.c_str(), protocol.file.c_str(), protocol.threads, count(run.outcome.executions).c_str(),
                 run.outcome.steps, run.outcome.complete ? "yes" : "no", run.seconds);
     std::fflush(stdout);
@@ -143,27 +152,32 @@ int schedules(bool markdown, std::size_t most, const char* only, std::size_t mut
       const std::string place = place_name(site.at);
       if (!place.starts_with("heap/")) continue;
       const std::string operation = std::string(word(site.kind)) + (site.on_failure ? " fails" : "");
-      Asked& entry = asked.try_emplace({place, operation}, Asked{site.kind, site.on_failure, order, {}, {}}).first->second;
+      Asked& entry =
+          asked.try_emplace({place, operation}, Asked{site.kind, site.on_failure, order, {}, {}}).first->second;
       if (std::ranges::find(entry.sites, site) == entry.sites.end()) entry.sites.push_back(site);
       if (std::ranges::find(entry.runs, i) == entry.runs.end()) entry.runs.push_back(i);
     }
   }
   if (markdown) {
-    std::puts("\n| code | place | asks for | weakened to | caught by | as | executions |\n|---|---|---|---|---|---|---|");
+    std::puts(
+        "\n| code | place | asks for | weakened to | caught by | as | executions |\n|---|---|---|---|---|---|---|");
   }
   for (auto& [where, entry] : asked) {
     std::ranges::sort(entry.runs, {}, [&](std::size_t i) { return runs[i].outcome.executions; });
     const std::string code_line = source_line(where.first);
     for (const std::memory_order order : weaker(entry)) {
       const Mutant mutant = try_weakened(runs, entry, order, mutants);
-      const char* const to = entry.kind == Kind::lock || entry.kind == Kind::unlock || entry.kind == Kind::remote_fence ||
+      const char* const to = entry.kind == Kind::lock || entry.kind == Kind::unlock ||
+                                     entry.kind == Kind::remote_fence ||
                                      (entry.kind == Kind::fence && order == std::memory_order_relaxed)
-                                 ? "none" : word(order);
-      const std::string by = mutant.caught != nullptr ? full_name(*mutant.caught->protocol) : "nobody: " + reason_for(where.first, code_line);
+                                 ? "none"
+                                 : word(order);
+      const std::string by = mutant.caught != nullptr ? full_name(*mutant.caught->protocol)
+                                                      : "nobody: " + reason_for(where.first, code_line);
       if (mutant.caught == nullptr && reason_for(where.first, code_line).empty()) code = 1;
-      std::printf(markdown ? "| `%s` | `%s` | %s | %s | %s | %s | %s |\n" : "%s (%s): %s -> %s: %s, %s, %s\n", cell(code_line, markdown).c_str(),
-                  where.first.c_str(), asked_word(entry).c_str(), to, by.c_str(), mutant.fault.c_str(),
-                  count(mutant.executions).c_str());
+      std::printf(markdown ? "| `%s` | `%s` | %s | %s | %s | %s | %s |\n" : "%s (%s): %s -> %s: %s, %s, %s\n",
+                  cell(code_line, markdown).c_str(), where.first.c_str(), asked_word(entry).c_str(), to, by.c_str(),
+                  mutant.fault.c_str(), count(mutant.executions).c_str());
       std::fflush(stdout);
       if (mutant.caught == nullptr) break;  // what lies between is not needed either
     }
@@ -204,7 +218,8 @@ int main(int words, char** word) {
       const std::uint64_t last = number();
       const std::string folder = word[++i];
       for (std::uint64_t seed = 1; seed <= last; ++seed)
-        std::ofstream(folder + "/" + std::to_string(seed) + ".litmus") << herd_of(drawn_litmus(seed), std::to_string(seed));
+        std::ofstream(folder + "/" + std::to_string(seed) + ".litmus")
+            << herd_of(drawn_litmus(seed), std::to_string(seed));
       return 0;
     } else {
       std::fputs(kUsage, stderr);

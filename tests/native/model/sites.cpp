@@ -18,10 +18,12 @@ namespace {
 
 std::uintptr_t base() {
   std::uintptr_t at = 0;
-  dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* out) {
-    *static_cast<std::uintptr_t*>(out) = info->dlpi_addr;
-    return 1;  // the first is the program
-  }, &at);
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        *static_cast<std::uintptr_t*>(out) = info->dlpi_addr;
+        return 1;  // the first is the program
+      },
+      &at);
   return at;
 }
 

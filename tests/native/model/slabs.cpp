@@ -42,7 +42,8 @@ struct Pages {
   template <class Work>
   static void each_object(char* page, unsigned c, Work work) {
     const policy::SlabShape& shape = policy::SlabClasses::kShapes[c];
-    for (unsigned i = 0; i < shape.objects; ++i) work(*reinterpret_cast<int*>(page + shape.first + std::size_t{i} * shape.bytes));
+    for (unsigned i = 0; i < shape.objects; ++i)
+      work(*reinterpret_cast<int*>(page + shape.first + std::size_t{i} * shape.bytes));
   }
   std::size_t index(const Slab* slab) const { return reinterpret_cast<const char*>(slab) == pages[0] ? 0 : 1; }
   void count(const Slab* slab, int more) {

@@ -105,7 +105,8 @@ struct Spans {
         state->free(state->other, state->blocks[1]);
         if (threads == 2) state->free(state->other, state->blocks[2]);
       });
-      if (threads == 3) bodies.push_back([=] { Buffer::release(state->pool, nullptr, State::of(state->blocks[2]), drop(*state, 2)); });
+      if (threads == 3)
+        bodies.push_back([=] { Buffer::release(state->pool, nullptr, State::of(state->blocks[2]), drop(*state, 2)); });
       return [=] { return state->pool.spans_out() == 1 && !state->pool.out[0]; };
     };
   }
@@ -142,7 +143,8 @@ struct Spans {
       bodies.push_back([=] {
         for (unsigned i = 0; i < (threads == 2 ? 3u : 2u); ++i) state->free(state->other, state->blocks[i]);
       });
-      if (threads == 3) bodies.push_back([=] { Buffer::release(state->pool, nullptr, State::of(state->blocks[2]), drop(*state, 2)); });
+      if (threads == 3)
+        bodies.push_back([=] { Buffer::release(state->pool, nullptr, State::of(state->blocks[2]), drop(*state, 2)); });
       return [=] {
         state->other.close(state->pool);
         return state->pool.spans_out() == 0;
@@ -166,7 +168,8 @@ struct Spans {
     };
   }
 
-  // Memory is short: lists are looked through while another thread frees a listed span's last block, and its owner ends.
+  // Memory is short: lists are looked through while another thread frees a listed span's last block, and its owner
+  // ends.
   static Program draining(bool ends) {
     return [ends](Bodies& bodies) {
       auto state = std::make_shared<State>(1);
@@ -218,8 +221,8 @@ void add_spans(Protocols& all) {
   all.push_back({"span adoption", buffer, 2, true, Deque::ending(2)});
   all.push_back({"span adoption", buffer, 3, false, Deque::ending(3)});
   all.push_back({"span adoption, listed on a stack", lists, 2, false, Stacked::ending(2)});
-  all.push_back({"span listed while its owner ends", lists, 2, false, Deque::listed_late()});
-  all.push_back({"span listed on a stack while its owner ends", lists, 2, false, Stacked::listed_late()});
+  all.push_back({"span listed while its owner ends", lists, 2, true, Deque::listed_late()});
+  all.push_back({"span listed on a stack while its owner ends", lists, 2, true, Stacked::listed_late()});
   all.push_back({"memory is short", lists, 2, false, Stacked::draining(false)});
   all.push_back({"memory is short, the owner ends", lists, 3, false, Stacked::draining(true)});
 }

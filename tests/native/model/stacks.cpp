@@ -126,9 +126,8 @@ Program front_ends(unsigned threads) {
     };
     auto state = std::make_shared<State>();
     for (unsigned i = 0; i < threads - 1; ++i) bodies.push_back([=] { state->start(i); });
-    bodies.push_back([=] {
-      state->all.for_each([](Made* one) { check(one->number == 1, "a front end that is not made yet"); });
-    });
+    bodies.push_back(
+        [=] { state->all.for_each([](Made* one) { check(one->number == 1, "a front end that is not made yet"); }); });
     return [state] {
       std::size_t listed = 0, made = 0;
       state->all.for_each([&](Made*) { ++listed; });
@@ -185,7 +184,8 @@ Program span_pool(unsigned threads) {
     bodies.push_back([=] { state->put(state->get(1)); });
     bodies.push_back([=] { state->put(state->get(0)); });
     if (threads == 3)
-      bodies.push_back([=] { state->pool.for_each([](PooledSpan* span) { check(span->there == 64, "not made yet"); }); });
+      bodies.push_back(
+          [=] { state->pool.for_each([](PooledSpan* span) { check(span->there == 64, "not made yet"); }); });
     return [state] {
       state->few.cut = 3;
       unsigned there = 0, made = 1;
@@ -260,7 +260,8 @@ struct PiecePages {
   static void* map(std::size_t bytes) {
     const Unseen unseen;
     if (memory == nullptr)
-      memory = static_cast<char*>(mmap(nullptr, 4 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      memory =
+          static_cast<char*>(mmap(nullptr, 4 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     char* piece = memory + used++ * kBytes;
     std::memset(piece, 0, bytes < 128 ? bytes : 128);  // all that the blocks below use
     return piece;
