@@ -12,6 +12,7 @@
 // close O(places), as many as the most threads there ever were at once. Atomics: core/concurrency.hpp.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -150,9 +151,14 @@ class GateOf {
   void leave_behind(Place& place, void* front_end) {
     place.front_end = front_end;
     left_behind_.push(&place);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  // A place with a front end that was left behind, or null. Whoever takes it gives the place back.
-  Place* take_left_behind() { return left_behind_.pop(); }
+  // A place with a front end that was left behind, or null. Whoever takes it gives the place back. The fences: either
+  // the thread that ended finds the gate open, or who opened it finds the front end.
+  Place* take_left_behind() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return left_behind_.pop();
+  }
 
  private:
   static constexpr std::uint32_t kFreely = 1024;

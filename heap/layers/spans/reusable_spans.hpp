@@ -11,6 +11,7 @@
 // list for good.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "heap/core/ring.hpp"
@@ -113,12 +114,13 @@ class ReusableStack {
   void open(std::uint64_t owner) { owner_.store(owner, std::memory_order_seq_cst); }
   bool closing(std::uint64_t owner) const { return owner_.load(std::memory_order_seq_cst) != owner; }
 
-  // Either we see after the push that the owner closes, or it sees our span.
+  // Either we see after the push that the owner closes, or it sees our span: so both have a fence between.
   template <class Settle>
   bool add(Span* span, std::uint32_t seen, std::uint64_t owner, Settle settle) {
     if (closing(owner)) return true;
     if (!span->mark_reuse(seen)) return false;
     spans_.push(span);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (closing(owner)) empty(settle);
     return true;
   }
@@ -153,12 +155,14 @@ class ReusableStack {
         kept.push(span);
     }
     while (Span* span = kept.pop()) spans_.push(span);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (owner == 0 || closing(owner)) empty(settle);
   }
 
   template <class Settle>
   void close(Settle settle) {
     owner_.store(0, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     empty(settle);
   }
 
