@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ..model import places
 from ..model.allocator import Allocator
+from ..model.damage import DAMAGE, object_of
 from .elf import NotElfError, elf_facts, exported, own_machine
 
 
@@ -52,6 +53,10 @@ def library_flaw(path: Path) -> str:
     return f"does not export {' and '.join(missing)}" if missing else ""
 
 
+# What is remembered of a library: facts, its package, the last verdict.
+_SETS = (set(LibraryFacts.__slots__), {"package", "version"}, {"flaw"})
+
+
 class FactsCache:
     """The remembered facts of one run; `save` writes them back if anything was learnt."""
 
@@ -60,9 +65,11 @@ class FactsCache:
         self._changed = False
         self._known: dict[str, dict[str, str]] = {}
         try:
-            self._known |= json.loads(self._path.read_text())
-        except (OSError, ValueError, TypeError):
-            pass  # absent or damaged: everything is learnt anew
+            for key, facts in object_of(self._path.read_bytes()).items():
+                if set(facts) in _SETS and all(isinstance(fact, str) for fact in facts.values()):
+                    self._known[key] = facts
+        except (OSError, *DAMAGE):
+            self._known = {}  # absent or damaged: everything is learnt anew
 
     def facts(self, library: Path) -> LibraryFacts:
         """Facts of an existing file: O(1) when remembered, else O(its size)."""
