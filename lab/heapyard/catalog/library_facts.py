@@ -32,8 +32,12 @@ class LibraryFacts:
 
 def library_flaw(path: Path) -> str:
     """Why `path` cannot serve as a preloaded malloc, in words that follow its name, "" if it can. Reads headers."""
-    if not path.exists():
+    try:
+        path.stat()
+    except FileNotFoundError:
         return "does not exist"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
     if not path.is_file():
         return "is not a file"
     if any(letter in str(path.resolve()) for letter in ": "):
@@ -53,10 +57,6 @@ def library_flaw(path: Path) -> str:
     return f"does not export {' and '.join(missing)}" if missing else ""
 
 
-# What is remembered of a library: facts, its package, the last verdict.
-_SETS = (set(LibraryFacts.__slots__), {"package", "version"}, {"flaw"})
-
-
 class FactsCache:
     """The remembered facts of one run; `save` writes them back if anything was learnt."""
 
@@ -66,7 +66,7 @@ class FactsCache:
         self._known: dict[str, dict[str, str]] = {}
         try:
             for key, facts in object_of(self._path.read_bytes()).items():
-                if set(facts) in _SETS and all(isinstance(fact, str) for fact in facts.values()):
+                if all(isinstance(fact, str) for fact in facts.values()):
                     self._known[key] = facts
         except (OSError, *DAMAGE):
             self._known = {}  # absent or damaged: everything is learnt anew
@@ -74,7 +74,7 @@ class FactsCache:
     def facts(self, library: Path) -> LibraryFacts:
         """Facts of an existing file: O(1) when remembered, else O(its size)."""
         key = _key(library)
-        if key not in self._known:
+        if not self._knows(key, *LibraryFacts.__slots__):
             with open(library, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             flaw = library_flaw(library)
@@ -83,10 +83,13 @@ class FactsCache:
             self._changed = True
         return LibraryFacts(**{field: self._known[key][field] for field in LibraryFacts.__slots__})
 
+    def _knows(self, key: str, *fields: str) -> bool:
+        return set(fields) <= self._known.get(key, {}).keys()
+
     def package(self, library: Path, find: Callable[[], tuple[str, str]]) -> tuple[str, str]:
         """(Debian package, its version) of an existing file, found by `find` when the file is new."""
         key = f"{_key(library)}|package"
-        if key not in self._known:
+        if not self._knows(key, "package", "version"):
             package, version = find()
             self._known[key] = {"package": package, "version": version}
             self._changed = True

@@ -14,6 +14,9 @@ from .damage import reading
 from .errors import UsageError
 
 
+ALIGNED = frozenset(("aligned_alloc", "posix_memalign", "memalign", "new_aligned", "new[]_aligned"))  # `other`: at which
+LEAST_ALIGNMENT = 8
+
 _KIND, _CALL = re.compile("[a-z]+"), re.compile(r"[a-z0-9_\[\]]*")
 # As lab/native/fuzz/operation.cpp reads it, which also knows the calls.
 _OPERATION = re.compile(
