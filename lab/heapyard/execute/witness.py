@@ -41,7 +41,7 @@ class Testimony:
 def read_testimonies(path: Path) -> list[Testimony]:
     """All lines of a witness file in order; lines that make no sense (a torn write) are passed over. O(bytes)."""
     try:
-        text = path.read_text(errors="replace")
+        text = path.read_text(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     except OSError:
         return []
     found = []
