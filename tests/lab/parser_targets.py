@@ -142,7 +142,8 @@ Chunk = tuple[str, bytes, int, int]
 
 _META = {"format": 2, "pid": 7, "parent": 1, "attached": False, "mode": "sampled", "interval": 4096, "depth": 128,
          "page_record": 8192, "rate": 0.05, "started": 1.7e9, "program": "/bin/server", "allocator": "/lib/libc.so.6",
-         "command": ["server", "-v"], "limit_bytes": 1 << 20, "time_unit": "microseconds", "address_bits": 64, "byte_order": "little"}
+         "command": ["server", "-v"], "limit_bytes": 1 << 20, "time_unit": "microseconds", "address_bits": 64,
+         "byte_order": "little"}
 _END = {"how": "ended", "microseconds": 9000, "mode": "sampled", "interval": 4096, "widest_interval": 4096, "rate": 0.05,
         "events": 4, "records": 3, "allocations": 4, "frees": 1, "peak_bytes": 90000, "peak_at": 5000, "waits": 0,
         "lost": {"nested": 1, "marks": 0},

@@ -270,12 +270,13 @@ def _nested(table: TomlTable | None) -> list[str]:
     variant of it, `jemalloc:narenas=1,tcache=false`."""
     variants = []
     for allocator, inner in table.tables().items() if table else ():
+        assert table is not None
         factors = {name: _levels(inner, name) for name in inner.keys()}
         if not factors:
             inner.fail(allocator, "has no factors")
         inner.finish()
         if math.prod(map(len, factors.values())) > MOST_VARIANTS:
-            inner.fail(allocator, f"makes more than {MOST_VARIANTS} variants")
+            table.fail(allocator, f"makes more than {MOST_VARIANTS} variants")
         for chosen in itertools.product(*factors.values()):
             options = ",".join(f"{name}={level_text(level)}" for name, level in zip(factors, chosen, strict=True))
             variants.append(f"{allocator}:{options}")
