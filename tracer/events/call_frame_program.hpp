@@ -122,13 +122,17 @@ class CallFrameProgram {
 
   // Operands.
   unsigned number() { return static_cast<unsigned>(in_.uleb()); }
-  std::int64_t unsigned_offset() { return static_cast<std::int64_t>(in_.uleb()) * data_factor_; }
-  std::int64_t signed_offset() { return in_.sleb() * data_factor_; }
+  std::int64_t unsigned_offset() { return scaled(in_.uleb()); }
+  std::int64_t signed_offset() { return scaled(static_cast<std::uint64_t>(in_.sleb())); }
+  // Without a sign while it may overflow: what a damaged table says is as large as it likes.
+  std::int64_t scaled(std::uint64_t number) const {
+    return static_cast<std::int64_t>(number * static_cast<std::uint64_t>(data_factor_));
+  }
   [[gnu::noinline]] TableReader block() {
     const std::uint64_t bytes = in_.uleb();
     const std::uint8_t* at = in_.at();
     in_.skip(bytes);
-    return {at, at + bytes};
+    return {at, in_.at()};
   }
 
   // Where rows begin.
@@ -191,7 +195,7 @@ class CallFrameProgram {
   }
   bool negative_offset_extended() {
     const unsigned register_number = number();
-    return offset(register_number, -unsigned_offset());
+    return offset(register_number, scaled(-in_.uleb()));
   }
   bool restore(unsigned register_number) {
     if (register_number == DwarfRegister::kFp) {

@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include "heap/os/pages.hpp"
+#include "tracer/events/build_id.hpp"
 #include "tracer/events/current_session.hpp"
+#include "tracer/events/readable_parts.hpp"
 #include "tracer/events/ring_room.hpp"
 
 namespace heapyard::tracer {
@@ -42,38 +44,14 @@ void read_path(const link_map& map, Path& path) {
   }
 }
 
-struct BuildId {
-  static constexpr unsigned kMost = 20;
-  std::uint8_t bytes[kMost + 4] = {};  // its length follows the longest one there is
-};
-// True: it was among the notes from `note` on.
-bool find_build_id(const char* note, const char* end, BuildId& id) {
-  while (note + sizeof(ElfW(Nhdr)) <= end) {
-    ElfW(Nhdr) fields;
-    std::memcpy(&fields, note, sizeof fields);
-    const char* name = note + sizeof fields;
-    const char* description = name + ((fields.n_namesz + 3) & ~3u);
-    if (fields.n_type == NT_GNU_BUILD_ID && fields.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0 &&
-        fields.n_descsz <= BuildId::kMost) {
-      std::memcpy(id.bytes, description, fields.n_descsz);
-      id.bytes[BuildId::kMost] = static_cast<std::uint8_t>(fields.n_descsz);
-      return fields.n_descsz != 0;
-    }
-    note = description + ((fields.n_descsz + 3) & ~3u);
-  }
-  return false;
-}
-// From the notes of the mapped program headers.
+// From the notes of the mapped program headers; empty if it has none, or the file is damaged.
 BuildId build_id_of(const dl_find_object& object) {
   BuildId id;
-  const auto* header = static_cast<const ElfW(Ehdr)*>(object.dlfo_map_start);
-  if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return id;
-  const auto begin = reinterpret_cast<std::uintptr_t>(object.dlfo_map_start);
-  const auto* program = reinterpret_cast<const ElfW(Phdr)*>(begin + header->e_phoff);
-  for (unsigned index = 0; index < header->e_phnum; ++index) {
-    if (program[index].p_type != PT_NOTE) continue;
-    const char* notes = reinterpret_cast<const char*>(object.dlfo_link_map->l_addr + program[index].p_vaddr);
-    if (find_build_id(notes, notes + program[index].p_memsz, id)) break;
+  const ReadableParts parts(object);
+  for (unsigned index = 0; index < parts.headers(); ++index) {
+    const ElfW(Phdr) part = parts.header(index);
+    const std::uintptr_t notes = object.dlfo_link_map->l_addr + part.p_vaddr;
+    if (part.p_type == PT_NOTE && parts.holds(notes, part.p_memsz) && find_build_id(notes, part.p_memsz, id)) break;
   }
   return id;
 }

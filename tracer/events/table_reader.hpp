@@ -63,7 +63,7 @@ class TableReader {
       shift += 7;
       if (!(byte & 0x80)) break;
     }
-    if (shift < 64 && (byte & 0x40)) value |= -(std::int64_t{1} << shift);
+    if (shift < 64 && (byte & 0x40)) value |= static_cast<std::int64_t>(~std::uint64_t{0} << shift);
     return value;
   }
   // A pointer in an encoding of the standard's table 10.5, without indirection. 0 where it is omitted.

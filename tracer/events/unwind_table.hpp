@@ -5,7 +5,8 @@
 // table of functions, and a function's instructions are run up to the address (call_frame_program.hpp). Source: Linux
 // Standard Base 5.0, chapter 10 (exception frames); DWARF 5, section 6.4. Cost: O(log functions of the object +
 // instructions of the function). Threads: any, also in signal handlers; allocates nothing, takes no lock. Errors: what
-// a table says in forms that compilers do not use for callers is kTorn, never a guess.
+// a table says in forms that compilers do not use for callers is kTorn, never a guess; so is what points out of the
+// object, as in a damaged file.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 
 #include "tracer/events/call_frame_program.hpp"
 #include "tracer/events/frame_rule.hpp"
+#include "tracer/events/readable_parts.hpp"
 #include "tracer/events/table_reader.hpp"
 
 namespace heapyard::tracer {
@@ -28,18 +30,28 @@ class UnwindTable {
   static FrameRule find(std::uintptr_t pc, dl_find_object& object) {
     object.dlfo_link_map = nullptr;
     if (_dl_find_object(reinterpret_cast<void*>(pc), &object) != 0 || object.dlfo_eh_frame == nullptr) return kTorn;
-    const Function found = function_of(pc, static_cast<const std::uint8_t*>(object.dlfo_eh_frame));
+    const ReadableParts parts(object);
+    return rule_at(pc, reinterpret_cast<std::uintptr_t>(object.dlfo_eh_frame), parts, is_loader(object));
+  }
+
+  // The same by the sorted table at `header` of an object that is the dynamic loader, or is not.
+  static FrameRule rule_at(std::uintptr_t pc, std::uintptr_t header, const ReadableParts& parts, bool loader) {
+    const Function found = function_of(pc, header, parts);
     // What begins right behind code of no function follows no call: who made the stack put it there, as makecontext
     // does.
     const bool made = found.next == pc + 1;
-    const FrameRule outside = made || is_loader(object) ? FrameRule{FrameRule::kEnd, 0, 0} : kTorn;
-    return found.fde == nullptr ? outside : rule_in(pc, found.fde, outside);
+    const FrameRule outside = made || loader ? FrameRule{FrameRule::kEnd, 0, 0} : kTorn;
+    return found.fde == 0 ? outside : rule_in(pc, found.fde, parts, outside);
   }
 
  private:
   static constexpr FrameRule kTorn{FrameRule::kTorn, 0, 0};
+  static constexpr std::uint64_t kLeastEntry = 16;    // bytes of an entry with anything in it
+  static constexpr std::int64_t kFarthest = 1 << 20;  // bytes below its frame's beginning that a register is saved
   // Pairs of 32-bit offsets from the header.
   static constexpr std::uint8_t kSortedPairs = PointerEncoding::kFromData | PointerEncoding::kSigned4;
+
+  static const std::uint8_t* at(std::uintptr_t place) { return reinterpret_cast<const std::uint8_t*>(place); }
 
   // The dynamic loader's code of no table is its own start, which nobody called.
   static bool is_loader(const dl_find_object& object) {
@@ -47,20 +59,22 @@ class UnwindTable {
   }
 
   struct Function {
-    const std::uint8_t* fde = nullptr;
+    std::uintptr_t fde = 0;
     std::uintptr_t next = 0;  // where the one after it begins
   };
   // The last function that begins at or below `pc`.
-  static Function function_of(std::uintptr_t pc, const std::uint8_t* header) {
-    const auto base = reinterpret_cast<std::uintptr_t>(header);
-    TableReader in(header, header + 64);
+  static Function function_of(std::uintptr_t pc, std::uintptr_t base, const ReadableParts& parts) {
+    const std::uintptr_t end = parts.end_from(base);
+    TableReader in(at(base), at(end));
     if (in.take<std::uint8_t>() != 1) return {};
     const auto frame_encoding = in.take<std::uint8_t>(), count_encoding = in.take<std::uint8_t>();
     const auto table_encoding = in.take<std::uint8_t>();
     in.pointer(frame_encoding, base);
     const std::uintptr_t count = in.pointer(count_encoding, base);
-    if (table_encoding != kSortedPairs || count == 0) return {};  // what every linker writes
     const std::uint8_t* table = in.at();
+    // What every linker writes.
+    if (table_encoding != kSortedPairs || count == 0 || count > static_cast<std::uintptr_t>(at(end) - table) / 8)
+      return {};
     const auto begin_of = [&](std::uintptr_t index) {
       std::int32_t offset;
       std::memcpy(&offset, table + index * 8, 4);
@@ -74,7 +88,7 @@ class UnwindTable {
     if (begin_of(low) > pc) return {};
     std::int32_t offset;
     std::memcpy(&offset, table + low * 8 + 4, 4);
-    return {header + offset, high < count ? begin_of(high) : 0};
+    return {base + static_cast<std::uintptr_t>(static_cast<std::intptr_t>(offset)), high < count ? begin_of(high) : 0};
   }
 
   // What functions have in common (CIE).
@@ -87,13 +101,14 @@ class UnwindTable {
     bool augmented = false;  // the length of what is added is told in each function's entry
     bool known = false;      // else in a form that is not read
   };
-  static CommonEntry common_entry(const std::uint8_t* cie) {
-    std::uint32_t length;
-    std::memcpy(&length, cie, 4);
-    TableReader in(cie + 8, cie + 4 + length);
+  // `in`: what follows its length.
+  static CommonEntry common_entry(TableReader in) {
+    in.take<std::uint32_t>();  // that it is one
     const auto version = in.take<std::uint8_t>();
     const char* augmentation = reinterpret_cast<const char*>(in.at());
-    in.skip(std::strlen(augmentation) + 1);
+    while (in.more() && in.take<std::uint8_t>() != 0) {
+    }
+    if (in.at()[-1] != 0) return {1, 0, in};  // it does not end
     const std::uint64_t code_factor = in.uleb();
     CommonEntry entry{code_factor, in.sleb(), in};
     if (version == 1)  // the register of the return address
@@ -104,9 +119,9 @@ class UnwindTable {
     entry.known = entry.augmented || *augmentation == '\0';
     if (entry.augmented) {
       const std::uint64_t bytes = in.uleb();
-      const std::uint8_t* instructions = in.at() + bytes;
-      for (const char* letter = augmentation + 1; *letter != '\0'; ++letter) augment(entry, *letter, in);
-      in.skip(static_cast<std::uint64_t>(instructions - in.at()));
+      TableReader added = in;
+      for (const char* letter = augmentation + 1; *letter != '\0'; ++letter) augment(entry, *letter, added);
+      in.skip(bytes);
     }
     entry.instructions = in;
     return entry;
@@ -133,15 +148,25 @@ class UnwindTable {
     }
   }
 
+  // What follows the length of an entry; nothing where that leads out of the object, or stands for another form.
+  static TableReader entry_at(std::uintptr_t entry, const ReadableParts& parts) {
+    const TableReader nothing(nullptr, nullptr);
+    const std::uint64_t there = parts.end_from(entry) - entry;
+    if (there < kLeastEntry) return nothing;
+    std::uint32_t length;
+    std::memcpy(&length, at(entry), sizeof length);
+    if (length < kLeastEntry - 4 || length > there - 4) return nothing;
+    return {at(entry) + 4, at(entry) + 4 + length};
+  }
+
   // By a function's entry (FDE). `outside`: what holds if it ends before pc.
-  static FrameRule rule_in(std::uintptr_t pc, const std::uint8_t* fde, FrameRule outside) {
-    std::uint32_t length, cie_distance;
-    std::memcpy(&length, fde, 4);
-    if (length == 0 || length == 0xffffffff) return kTorn;
-    std::memcpy(&cie_distance, fde + 4, 4);
-    const CommonEntry common = common_entry(fde + 4 - cie_distance);
+  static FrameRule rule_in(std::uintptr_t pc, std::uintptr_t fde, const ReadableParts& parts, FrameRule outside) {
+    TableReader function = entry_at(fde, parts);
+    if (!function.more()) return kTorn;
+    TableReader shared = entry_at(fde + 4 - function.take<std::uint32_t>(), parts);
+    if (!shared.more()) return kTorn;
+    const CommonEntry common = common_entry(shared);
     if (!common.known) return kTorn;
-    TableReader function(fde + 8, fde + 4 + length);
     const std::uintptr_t begin = function.pointer(common.code_encoding);
     const std::uintptr_t size = function.pointer(common.code_encoding & PointerEncoding::kFormat);
     if (pc < begin || pc >= begin + size) return outside;
@@ -161,7 +186,7 @@ class UnwindTable {
   static FrameRule rule_of(const FrameRow& row) {
     if (row.return_undefined) return {FrameRule::kEnd, 0, 0};
     if (row.cfa_other || row.fp_other || row.return_other) return kTorn;
-    if (row.fp_saved && (row.fp_offset >= 0 || row.fp_offset % 8 != 0)) return kTorn;
+    if (row.fp_saved && (row.fp_offset >= 0 || row.fp_offset < -kFarthest || row.fp_offset % 8 != 0)) return kTorn;
     const FrameRule::Kind kind = row.cfa_stored                           ? FrameRule::kStored
                                  : row.cfa_register == DwarfRegister::kSp ? FrameRule::kStack
                                  : row.cfa_register == DwarfRegister::kFp ? FrameRule::kPointer

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import platform
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from ..model import places
 from ..model.allocator import SYSTEM, Allocator
+from ..model.damage import DAMAGE, object_of, reading
 from ..model.errors import UsageError
 from . import debian
 from .allocator_variants import OptionForm, apply_options, read_options, split_name
@@ -62,7 +62,8 @@ def build_record(allocator: Allocator) -> dict[str, object] | None:
     record = allocator.library.parent / RECORD if allocator.library else None
     if record is None or not record.is_relative_to(places.peers().resolve()):
         return None
-    return json.loads(record.read_text())
+    with reading(record, "record of a build"):
+        return object_of(record.read_bytes())
 
 
 def parse_allocator_option(text: str) -> tuple[str, Path]:
@@ -189,17 +190,17 @@ def _built(peer: Peer, peers: dict[str, Peer]) -> Allocator:
     allocator = Allocator(peer.name, peer.title, version="", library=None, env=peer.env, provenance=crate)
     folder = places.peers() / built
     try:
-        provenance = json.loads((folder / RECORD).read_text())
+        provenance = object_of((folder / RECORD).read_bytes())
         library = folder / provenance["library"]
         crate = f"crate {provenance['crate']} {provenance['crate_version']}"
-        found = library.exists()
-    except (OSError, ValueError, KeyError):
+        found = library.exists() and isinstance(provenance["version"], str)
+    except (OSError, *DAMAGE):
         found = False
     if found:
         return replace(allocator, version=provenance["version"], library=library.resolve(), provenance=crate)
     failure = folder.with_name(f"{built}.failed")
     if failure.exists():
-        return replace(allocator, status="broken", reason=failure.read_text().strip())
+        return replace(allocator, status="broken", reason=failure.read_text(errors="replace").strip())
     if not shutil.which("cargo") and not shutil.which("apt-get"):
         reason = "needs cargo to fetch its sources; install Debian's cargo or rustup"
         return replace(allocator, status="unavailable", reason=reason)
@@ -236,7 +237,7 @@ def _user_allocators(cache: FactsCache) -> dict[str, tuple[Allocator, OptionForm
 def _user_allocator(name: str, table: TomlTable, cache: FactsCache) -> tuple[Allocator, OptionForm | None]:
     if not _NAME.fullmatch(name) or name == SYSTEM:
         raise UsageError(f"{table.path}: '{name}' cannot be an allocator's name; use letters, digits and . _ + -")
-    library = table.path.parent / Path(table.string("library")).expanduser()
+    library = table.place("library")
     allocator = Allocator(
         name,
         table.string("title", f"your own {library.name}"),

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 
 from .. import __version__
 from ..model import places
+from ..model.damage import DAMAGE, object_of
 
 
 def version_line() -> str:
@@ -28,8 +28,9 @@ def _origin(commit_of_wheel: str) -> str:
 
 def _of_native_parts() -> dict[str, str]:
     try:
-        return json.loads((places.built() / "build.json").read_text())
-    except (OSError, ValueError):
+        told = object_of((places.built() / "build.json").read_bytes())
+        return {name: str(value) for name, value in told.items()}
+    except (OSError, *DAMAGE):
         return {}
 
 

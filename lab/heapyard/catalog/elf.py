@@ -29,6 +29,9 @@ _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_SONAME, _DT_FLAGS_1, _DT_GNU_H
 _DF_1_PIE = 0x08000000
 _NT_GNU_BUILD_ID = 3
 
+_MOST_SEGMENTS = 1170  # the kernel takes 64 KiB of headers
+_LONGEST_NAME = 1 << 12  # bytes of a library's name
+
 _MACHINES = {3: "i386", 21: "ppc64", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv", 258: "loongarch"}
 
 
@@ -118,6 +121,8 @@ class _Image:
         self.kind, self.machine = self._unpack("HH", 16)
         # e_entry, e_phoff, e_shoff are words; then flags, header size, and size and number of program headers.
         _, table, _, _, _, size, count = self._unpack(f"3{self._word}I3H", 24)
+        if count > _MOST_SEGMENTS:
+            raise NotElfError(f"is a damaged ELF file: it has {count} segments")
         self._segments = [self._segment(table + i * size) for i in range(count)]
         self.entries = list(self._dynamic())
         self.dynamic = dict(self.entries)
@@ -142,8 +147,9 @@ class _Image:
                 for at in range(offset, offset + size, 2 * width):
                     tag, value = self._unpack(f"2{self._word}", at)
                     if tag == 0:
-                        return
+                        break
                     yield tag, value
+                return  # there is one
 
     def _offset(self, address: int) -> int:
         for kind, offset, start, size in self._segments:
@@ -158,9 +164,9 @@ class _Image:
         return self._offset(self.dynamic[tag])
 
     def _text(self, at: int) -> bytes:
-        end = self._map.find(b"\0", at) if at < len(self._map) else -1
+        end = self._map.find(b"\0", at, at + _LONGEST_NAME) if at < len(self._map) else -1
         if end < 0:
-            raise NotElfError("is a truncated ELF file")
+            raise NotElfError("is a damaged ELF file: a name does not end")
         return self._map[at:end]
 
     def string(self, index: int) -> str:
@@ -175,7 +181,11 @@ class _Image:
 
     def notes(self) -> Iterator[tuple[bytes, int, bytes]]:
         """(name of its author, type, data) of each note."""
+        left = len(self._map)
         for kind, at, _, size in self._segments:
+            left -= size if kind == _PT_NOTE else 0
+            if left < 0:
+                raise NotElfError("is a damaged ELF file: its notes are larger than the file")
             end = at + size
             while kind == _PT_NOTE and at + 12 <= end:
                 name_size, data_size, note = self._unpack("3I", at)
@@ -211,6 +221,7 @@ class _Image:
     def _sysv_chain(self, name: bytes) -> Iterator[int]:
         table = self._table(_DT_HASH)
         buckets, chains = self._unpack("2I", table)
+        self._unpack("I", table + 4 + 4 * (buckets + chains))  # the last of the chains
         hashed = 0
         for byte in name:
             hashed = (hashed << 4) + byte
@@ -229,4 +240,5 @@ class _Image:
             text, _, _, section = self._unpack("IBBH", table + 24 * index)
         else:
             text, _, _, _, _, section = self._unpack("3IBBH", table + 16 * index)
-        return section != 0 and self._text(self._table(_DT_STRTAB) + text) == name
+        at = self._table(_DT_STRTAB) + text
+        return section != 0 and self._map[at : at + len(name) + 1] == name + b"\0"

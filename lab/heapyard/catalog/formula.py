@@ -16,6 +16,7 @@ from ..model.errors import UsageError
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _LARGEST = 1 << 62
+_LONGEST = 1000  # characters: nesting is bounded by it
 _OPERATIONS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -55,10 +56,9 @@ def holds(condition: str, levels: Mapping[str, str]) -> bool:
     UsageError for an unknown name or what is no condition. O(length).
     """
     named = _named(levels)
-    try:
-        tree = ast.parse(condition, mode="eval").body
-    except (SyntaxError, ValueError):
-        raise UsageError(f"'{condition}' is not a condition") from None
+    tree = _parsed(condition)
+    if tree is None:
+        raise UsageError(f"'{condition}' is not a condition")
 
     def of(node: ast.expr) -> bool:
         if isinstance(node, ast.BoolOp):
@@ -86,8 +86,19 @@ def _alike(left: ast.expr, right: ast.expr, named: Mapping[str, str], condition:
         return named[node.id] if isinstance(node, ast.Name) and node.id in named else None
 
     if any(isinstance(node, ast.Constant) and isinstance(node.value, str) for node in (left, right)):
-        return word(left), word(right)
+        words = word(left), word(right)
+        if None in words:
+            raise UsageError(f"'{condition}' compares a word with what is neither a word nor a factor of this study")
+        return words
     return tuple(_value(ast.unparse(node), named, condition) for node in (left, right))  # type: ignore[return-value]
+
+
+def _parsed(text: str) -> ast.expr | None:
+    """None when it is no expression of Python."""
+    try:
+        return ast.parse(text, mode="eval").body if len(text) <= _LONGEST else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _named(levels: Mapping[str, str]) -> dict[str, str]:
@@ -100,10 +111,9 @@ def names_in(text: str) -> set[str]:
 
 
 def _value(formula: str, named: Mapping[str, str], text: str) -> int:
-    try:
-        tree = ast.parse(formula, mode="eval").body
-    except (SyntaxError, ValueError):
-        raise UsageError(f"'{{{formula}}}' in '{text}' is not a formula") from None
+    tree = _parsed(formula)
+    if tree is None:
+        raise UsageError(f"'{{{formula}}}' in '{text}' is not a formula")
 
     def of(node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and type(node.value) is int:

@@ -34,7 +34,7 @@ class Fraction:
 
 def read_share(text: str) -> int:
     """`1/4` as 4; UsageError for anything but a power of two from 1/2 on."""
-    found = re.fullmatch(r"1/(\d+)", text.strip())
+    found = re.fullmatch(r"1/(\d{1,9})", text.strip())
     share = int(found[1]) if found else 0
     if share < 2 or share & (share - 1):
         raise UsageError(f"'{text}' is not a fraction such as 1/2, 1/4 or 1/8")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ..model import places
 from ..model.allocator import Allocator
+from ..model.damage import DAMAGE, object_of
 from .elf import NotElfError, elf_facts, exported, own_machine
 
 
@@ -31,8 +32,12 @@ class LibraryFacts:
 
 def library_flaw(path: Path) -> str:
     """Why `path` cannot serve as a preloaded malloc, in words that follow its name, "" if it can. Reads headers."""
-    if not path.exists():
+    try:
+        path.stat()
+    except FileNotFoundError:
         return "does not exist"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
     if not path.is_file():
         return "is not a file"
     if any(letter in str(path.resolve()) for letter in ": "):
@@ -60,14 +65,16 @@ class FactsCache:
         self._changed = False
         self._known: dict[str, dict[str, str]] = {}
         try:
-            self._known |= json.loads(self._path.read_text())
-        except (OSError, ValueError, TypeError):
-            pass  # absent or damaged: everything is learnt anew
+            for key, facts in object_of(self._path.read_bytes()).items():
+                if all(isinstance(fact, str) for fact in facts.values()):
+                    self._known[key] = facts
+        except (OSError, *DAMAGE):
+            self._known = {}  # absent or damaged: everything is learnt anew
 
     def facts(self, library: Path) -> LibraryFacts:
         """Facts of an existing file: O(1) when remembered, else O(its size)."""
         key = _key(library)
-        if key not in self._known:
+        if not self._knows(key, *LibraryFacts.__slots__):
             with open(library, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             flaw = library_flaw(library)
@@ -76,10 +83,13 @@ class FactsCache:
             self._changed = True
         return LibraryFacts(**{field: self._known[key][field] for field in LibraryFacts.__slots__})
 
+    def _knows(self, key: str, *fields: str) -> bool:
+        return set(fields) <= self._known.get(key, {}).keys()
+
     def package(self, library: Path, find: Callable[[], tuple[str, str]]) -> tuple[str, str]:
         """(Debian package, its version) of an existing file, found by `find` when the file is new."""
         key = f"{_key(library)}|package"
-        if key not in self._known:
+        if not self._knows(key, "package", "version"):
             package, version = find()
             self._known[key] = {"package": package, "version": version}
             self._changed = True

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..model import places
+from ..model.damage import DAMAGE
 from ..model.errors import SetupError, UsageError
 from ..model.program import RESULT_FILE, Answer, Program
 from .formula import evaluate, holds, names_in
@@ -28,9 +29,9 @@ _OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
 def find_mutator(name: str) -> Path:
     """The executable of a mutator; UsageError when there is none of that name, SetupError when it is not built."""
     try:
-        listed = json.loads(places.mutators().read_text())
-    except (OSError, ValueError):
-        raise SetupError(f"the list of mutators {places.mutators()} is missing", remedy=places.repair()) from None
+        listed = [str(one) for one in json.loads(places.mutators().read_text())]
+    except (OSError, *DAMAGE):
+        raise SetupError(f"the list of mutators {places.mutators()} is missing or damaged", remedy=places.repair()) from None
     if name not in listed:
         raise UsageError(f"there is no mutator '{name}'; there are {', '.join(listed)}")
     path = places.native(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..model import places
 from ..model.allocator import Allocator
+from ..model.damage import DAMAGE
 from .elf import exported
 
 
@@ -18,10 +19,9 @@ FOR_USE = "heapyard"  # the others realise the literature: nobody asks whether a
 def own_heaps() -> list[Allocator]:
     """Every composition of heap/allocators, in the order of heap/CMakeLists.txt; none before the native build. O(heaps)."""
     try:
-        listed = json.loads(places.own_heaps().read_text())
-    except (OSError, ValueError):
+        return [_heap(**entry) for entry in json.loads(places.own_heaps().read_text())]
+    except (OSError, *DAMAGE):
         return []
-    return [_heap(**entry) for entry in listed]
 
 
 def sampled_variant(library: Path | None) -> Path | None:

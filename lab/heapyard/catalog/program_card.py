@@ -156,15 +156,14 @@ def _read_server(table: TomlTable) -> Server | None:
             given.fail(name, "must name a program")
     try:
         re.compile(server.client_answer)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         given.fail("client_answer", f"is not a regular expression: {error}")
     given.finish()
     return server
 
 
 def _read_folder(table: TomlTable) -> Path | None:
-    text = table.string("cwd", "")
-    return (table.path.parent / Path(text).expanduser()).resolve() if text else None
+    return table.place("cwd").resolve() if table.string("cwd", "") else None
 
 
 def _check_commands(table: TomlTable, card: ProgramCard) -> None:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..model import places
+from ..model.damage import DAMAGE, object_of
 from ..model.errors import HeapyardError, UsageError
 
 _MANIFEST = "manifest.json"
@@ -122,9 +123,10 @@ def _sha256(path: Path) -> str:
 def _intact(folder: Path) -> bool:
     """Every file as it was generated. Contents are read again only where size or time of change say they may differ."""
     try:
-        files = json.loads((folder / _MANIFEST).read_text())["files"]
-        return all(_unchanged(folder / name, facts) for name, facts in files.items())
-    except (OSError, ValueError, KeyError):
+        manifest = object_of((folder / _MANIFEST).read_bytes())
+        files = manifest["files"]
+        return isinstance(manifest["digest"], str) and all(_unchanged(folder / name, facts) for name, facts in files.items())
+    except (OSError, *DAMAGE):
         return False
 
 

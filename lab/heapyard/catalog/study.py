@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from .toml_file import TomlTable, read_toml
 from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
 
 CHECKS: tuple[Check, ...] = get_args(Check)
+MOST_VARIANTS = 1000  # of one allocator
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def _at_scale(top: TomlTable, wanted: str | None) -> tuple[TomlTable, str]:
     scales = top.table("scales")
     study = top.table("study")
     names = tuple(scales.keys()) if scales else ()
-    if not scales or study is None:
+    if not scales or not names or study is None:
         if wanted is not None:
             raise UsageError(f"{top.path}: has no scales, so there is no scale '{wanted}'")
         return top, ""
@@ -270,10 +272,13 @@ def _nested(table: TomlTable | None) -> list[str]:
     variant of it, `jemalloc:narenas=1,tcache=false`."""
     variants = []
     for allocator, inner in table.tables().items() if table else ():
+        assert table is not None
         factors = {name: _levels(inner, name) for name in inner.keys()}
         if not factors:
             inner.fail(allocator, "has no factors")
         inner.finish()
+        if math.prod(map(len, factors.values())) > MOST_VARIANTS:
+            table.fail(allocator, f"makes more than {MOST_VARIANTS} variants")
         for chosen in itertools.product(*factors.values()):
             options = ",".join(f"{name}={level_text(level)}" for name, level in zip(factors, chosen, strict=True))
             variants.append(f"{allocator}:{options}")
@@ -299,16 +304,14 @@ def _named(top: TomlTable, kind: str) -> dict[str, TomlTable]:
 
 
 def _command(table: TomlTable) -> Command:
-    folder = table.path.absolute().parent
     argv = table.strings("command")
     if not argv:
         table.fail("command", "is empty; it must be a list of the program and its arguments")
-    stdin, cwd = table.string("stdin", None), table.string("cwd", None)
     command = Command(
         argv=argv,
-        stdin=folder / Path(stdin).expanduser() if stdin else None,
+        stdin=table.place("stdin") if table.string("stdin", "") else None,
         env=table.mapping("env"),
-        cwd=folder / Path(cwd).expanduser() if cwd else folder,
+        cwd=table.place("cwd", ""),
         expect_exit=table.integer("expect_exit", 0, least=0),
         check=table.choice("check", CHECKS, "output"),
     )
@@ -317,6 +320,6 @@ def _command(table: TomlTable) -> Command:
 
 
 def _library(table: TomlTable) -> Library:
-    library = Library(table.path.absolute().parent / Path(table.string("library")).expanduser(), table.mapping("env"))
+    library = Library(table.place("library"), table.mapping("env"))
     table.finish()
     return library

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -55,7 +56,21 @@ class TomlTable:
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kinds):
             self.fail(field, f"must be {wanted}, not {value!r}")
+        if not isinstance(value, dict):
+            self._check(field, value)
         return value
+
+    def _check(self, field: str, value: Any) -> None:
+        """TOML's own reader lets pass what nothing here can use."""
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            self.fail(field, "has more than 64 bits")
+        if isinstance(value, float) and not math.isfinite(value):
+            self.fail(field, f"must be a finite number, not {value}")
+        if isinstance(value, str) and "\0" in value:
+            self.fail(field, "holds a NUL character")
+        if isinstance(value, list):
+            for item in value:
+                self._check(field, item)
 
     def string(self, field: str, default: Any = ...) -> str:
         return self.get(field, str, "a string", default)
@@ -92,7 +107,17 @@ class TomlTable:
         value = self.get(field, dict, "a table of strings", {})
         if not all(isinstance(item, str) for item in value.values()):
             self.fail(field, "must be a table of strings")
+        if any("\0" in name + item for name, item in value.items()):
+            self.fail(field, "holds a NUL character")
         return dict(value)
+
+    def place(self, field: str, default: Any = ...) -> Path:
+        """A path, relative ones from the file's folder; `~` and `~name` are homes."""
+        text = self.string(field, default)
+        try:
+            return self.path.absolute().parent / Path(text).expanduser()
+        except RuntimeError:
+            self.fail(field, f"names the home of a user that there is not: {text}")
 
     def table(self, field: str) -> TomlTable | None:
         """A sub-table, None when absent."""
@@ -153,4 +178,6 @@ def read_toml(path: Path) -> TomlTable:
         place = re.search(r"at line (\d+)", str(error))
         line = place[1] if place else str(max(1, text.count("\n")))
         raise UsageError(f"{path}:{line}: is not valid TOML: {str(error).split(' (at')[0].lower()}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: is not valid TOML: a number too long, or tables too deep") from None
     return TomlTable(path, text, values)

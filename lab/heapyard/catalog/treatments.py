@@ -83,19 +83,20 @@ def check_levels(factor: str, levels: Sequence[str]) -> None:
     elif factor == "cpus":
         for level in levels:
             parse_cpus(level)
-    elif not (factor.startswith(_ENV) and len(factor) > len(_ENV) and "=" not in factor):
+    elif not (factor.startswith(_ENV) and len(factor) > len(_ENV) and not {"=", "\0"} & set(factor)):
         raise UsageError(f"there is no factor '{factor}'; the factors are thp, cpus, tracer and env.NAME")
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
     """`0`, `0,2`, `0-3` as CPU numbers, ascending; UsageError when malformed or when this process may not use one."""
-    found: set[int] = set()
+    found, allowed = set[int](), os.sched_getaffinity(0)
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
+        numbers = [int(number) for number in (first, last) if number.isdecimal() and len(number) < 10]
+        if len(numbers) != (2 if dash else 1) or numbers[-1] < numbers[0]:
             raise UsageError(f"'{text}' is not a list of CPUs; write for example 0,1 or 0-3")
-        found.update(range(int(first), int(last or first) + 1))
-    allowed = os.sched_getaffinity(0)
+        # Of numbers beyond the machine's, the first is enough.
+        found |= {numbers[0], *range(numbers[0], min(numbers[-1], max(allowed) + 1) + 1)}
     missing = sorted(found - allowed)
     if missing:
         raise UsageError(

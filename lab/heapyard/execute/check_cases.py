@@ -13,11 +13,13 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from fnmatch import fnmatch
+from typing import get_args
 
 from ..catalog.end_with_parent import killed_with_parent
 from ..model import places
 from ..model.allocator import Allocator
 from ..model.check import CheckCase, CheckVerdict, Found
+from ..model.damage import DAMAGE, object_of
 from ..model.errors import SetupError, UsageError
 from .bounded_process import end_session, output_within
 from .scratch import ScratchFolder
@@ -107,8 +109,12 @@ def _outcome(
         name = signal.Signals(-code).name if -code in signal.Signals._value2member_map_ else f"signal {-code}"
         return "fail", f"dies of {name}{told}", {}
     try:
-        answer = json.loads(out.splitlines()[-1])
-        facts = {name: value if isinstance(value, str) else (value[0], value[1]) for name, value in answer["facts"].items()}
+        answer = object_of(out.splitlines()[-1])
+        if answer["verdict"] not in get_args(CheckVerdict) or not isinstance(answer["said"], str):
+            raise ValueError(answer["verdict"])
+        facts = {
+            name: value if isinstance(value, str) else (float(value[0]), str(value[1])) for name, value in answer["facts"].items()
+        }
         return answer["verdict"], answer["said"], facts
-    except (IndexError, ValueError, KeyError, TypeError):
+    except DAMAGE:
         return "fail", f"ends with exit code {code} and no answer{told}", {}

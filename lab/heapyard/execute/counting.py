@@ -62,7 +62,7 @@ def count_syscalls(program: Program, treatment: Treatment, settings: Settings, f
     counts = dict.fromkeys(SYSCALLS, 0.0)
     for line in table.read_text(errors="replace").splitlines():
         words = line.split()
-        if len(words) == 2 and words[0] in counts and words[1].isdigit():
+        if len(words) == 2 and words[0] in counts and words[1].isdecimal():
             counts[words[0]] = float(words[1])
     return {f"{name}_calls": count for name, count in counts.items()}
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import shlex
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..model import places
+from ..model.damage import DAMAGE, in_words, object_of
 from ..model.errors import SetupError
 from .orphans import adopt_orphans, end_orphans
 
@@ -143,17 +143,25 @@ class Running:
         self.at_work.discard(self.process.pid)
         if self.process.returncode < 0:
             end_orphans(self.at_work)  # it was killed: its tree is ours now
-        try:
-            found = json.loads(self.launch.json.read_bytes())
-            return (found, "") if isinstance(found, dict) else ({}, "the launcher wrote no object")
-        except (OSError, ValueError):
-            return {}, complaint or f"the launcher ended with status {self.process.returncode} and left no result"
+        found, flaw = read_launch(self.launch.json)
+        return found, "" if found else complaint or f"the launcher ended with status {self.process.returncode} and {flaw}"
 
     def __enter__(self) -> Running:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+
+def read_launch(path: Path) -> tuple[dict[str, Any], str]:
+    """(the launcher's JSON object, "") or ({}, what is wrong with it, to follow "the launcher")."""
+    try:
+        found = object_of(path.read_bytes())
+    except OSError:
+        return {}, "left no result"
+    except DAMAGE as error:
+        return {}, f"left a result that cannot be read ({in_words(error)})"
+    return (found, "") if found.get("status") else ({}, "left a result without a status")
 
 
 def pasteable(command: Sequence[str], env: Mapping[str, str], *, stdin: Path | None = None) -> str:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from ..model.metrics import METRICS, Metric, define, own_metric
+from ..model.damage import DAMAGE, in_words, object_of
+from ..model.metrics import METRICS, Direction, Metric, define, own_metric
 
 # Units that mutators use, as (the unit stored, what to multiply with).
 _UNITS = {
@@ -48,11 +48,11 @@ def read_result(path: Path) -> tuple[OwnResult | None, str]:
     except OSError:
         return None, "wrote no result"
     try:
-        given: dict[str, Any] = json.loads(content)
+        given = object_of(content)
         metrics, defined = _responses(given["metrics"])
         checksum = str(given.get("checksum", ""))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return None, f"wrote a result that cannot be read ({type(error).__name__}: {error})"
+    except DAMAGE as error:
+        return None, f"wrote a result that cannot be read ({in_words(error)})"
     define(defined)
     return OwnResult(metrics, defined, checksum, content), ""
 
@@ -60,6 +60,8 @@ def read_result(path: Path) -> tuple[OwnResult | None, str]:
 def _responses(given: list[dict[str, Any]]) -> tuple[dict[str, float], tuple[Metric, ...]]:
     metrics, defined = {}, []
     for one in given:
+        if not isinstance(one["name"], str) or one["direction"] not in get_args(Direction):
+            raise ValueError(f"a metric has the name {one['name']!r} and the direction {one['direction']!r}")
         unit, factor = _UNITS[one["unit"]]
         name = f"own_{one['name']}" if one["name"] in METRICS else one["name"]
         title = f"{METRICS[one['name']].title} of the mutator" if one["name"] in METRICS else ""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from ..model.allocator import Allocator
 
 LOADED_AFTER = 0.1  # seconds after a program was first seen by which its libraries are surely loaded
 TOGETHER = ("malloc", "calloc", "realloc", "free")  # served by one object, or blocks cross between heaps
+_PID = re.compile(r"[0-9]{1,10}")
 _CPLUSPLUS = ("libstdc++.so", "libc++.so", "libc++abi.so")  # their operator new calls malloc, wherever that is
 
 
@@ -39,13 +41,13 @@ class Testimony:
 def read_testimonies(path: Path) -> list[Testimony]:
     """All lines of a witness file in order; lines that make no sense (a torn write) are passed over. O(bytes)."""
     try:
-        text = path.read_text(errors="replace")
+        text = path.read_text(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     except OSError:
         return []
     found = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         pid, *rest = line.split("\t")
-        if not pid.isdigit() or not rest:
+        if not _PID.fullmatch(pid) or not rest:
             continue
         pairs = (word.split("=", 1) for word in rest[1:] if "=" in word)
         providers = {symbol: os.path.realpath(name) if "/" in name else rest[0] for symbol, name in pairs}

@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
+from pathlib import Path
 from typing import Any
 
+from .damage import reading
 from .errors import UsageError
+
+
+ALIGNED = frozenset(("aligned_alloc", "posix_memalign", "memalign", "new_aligned", "new[]_aligned"))  # `other`: at which
+LEAST_ALIGNMENT = 8
+
+_KIND, _CALL = re.compile("[a-z]+"), re.compile(r"[a-z0-9_\[\]]*")
+# As lab/native/fuzz/operation.cpp reads it, which also knows the calls.
+_OPERATION = re.compile(
+    r" *(?P<thread>[0-9]{1,3}) +(?P<call>[a-z0-9_\[\]]+) +(?P<slot>[0-9]{1,5}) +(?P<size>[0-9]{1,20}) +(?P<other>[0-9]{1,20}) *")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +41,22 @@ def parse_operations(lines: Iterable[str], name: str) -> tuple[Operation, ...]:
     """Lines as the native program writes them; UsageError that names the line of `name`. Comments begin with #."""
     found = []
     for number, line in enumerate(lines, 1):
-        words = line.split()
-        if not words or words[0].startswith("#"):
+        if not line.strip(" \r") or line.startswith("#"):
             continue
-        try:
-            thread, call, slot, size, other = words
-            found.append(Operation(int(thread), call, int(slot), int(size), int(other)))
-        except ValueError:
-            raise UsageError(f"{name}, line {number}: this is no operation: {line.strip()[:60]}") from None
+        told = _OPERATION.fullmatch(line.rstrip("\r"))
+        if told is None:
+            raise UsageError(f"{name}, line {number}: this is no operation: {line.strip()[:60]}")
+        found.append(Operation(int(told["thread"]), told["call"], *(int(told[name]) for name in ("slot", "size", "other"))))
     return tuple(found)
+
+
+def read_operations(path: Path) -> tuple[tuple[Operation, ...], str]:
+    """The operations of a file, and its first line, which may say how they are played. UsageError when it cannot be read."""
+    with reading(path, "file of operations"):
+        if not path.is_file():
+            raise UsageError(f"{path}: is not a file; operations are read more than once")
+        lines = path.read_text(encoding="utf-8").split("\n")
+    return parse_operations(lines, str(path)), lines[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +106,12 @@ class Violation:
 
     @classmethod
     def of(cls, told: dict[str, Any]) -> Violation:
-        """As the native program tells it."""
+        """As the native program tells it; an error of model.damage.DAMAGE when it is something else."""
         child = "in a forked child, " if told.get("in_child") else ""
-        return cls(told["finding"], child + told["text"], told["thread"], told["operation"], told["call"])
+        found = cls(told["finding"], child + told["text"], told["thread"], told["operation"], told["call"])
+        if not (_KIND.fullmatch(found.kind) and _CALL.fullmatch(found.call) and type(found.thread) is type(found.operation) is int):
+            raise ValueError("a library has printed something else")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 FOLDER = Path("/tmp")
+_ENTRY = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.{1,4096})")  # longer names are cut
 _PYTHON = re.compile(r"py::(?P<function>.*?):(?P<file>.*)$")  # names of functions hold no colon
 _SCRIPT = re.compile(
     r"(?:JS|LazyCompile|Function|Script|Eval)?:?[*~^+]*(?P<function>[^ ]*) (?P<file>[^ ]+?):(?P<line>\d+)(?::\d+)?$")
@@ -31,6 +33,8 @@ def map_of(trace: Trace) -> Path | None:
     path = FOLDER / f"perf-{trace.meta['pid']}.map"
     try:
         facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            return None
     except OSError:
         return None
     began = trace.meta["started"]
@@ -50,12 +54,9 @@ def of_no_file(trace: Trace, addresses: Sequence[int]) -> Mapping[int, list[tupl
     except OSError:
         return {}
     places: dict[int, tuple[int, str]] = {}
-    for line in text.splitlines():
-        parts = line.split(" ", 2)
-        try:
-            places[int(parts[0], 16)] = int(parts[1], 16), parts[2]
-        except (ValueError, IndexError):
-            continue  # cut off in the middle
+    for line in text.split("\n"):
+        if told := _ENTRY.match(line):  # else it is cut off in the middle
+            places[int(told[1], 16)] = int(told[2], 16), told[3]
     starts = sorted(places)
     found: dict[int, list[tuple[str, str, int]]] = {}
     for address in addresses:

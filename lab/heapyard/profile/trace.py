@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..model.damage import object_of, reading
 from ..model.errors import UsageError
 from ..model.shared import ChunkKind
 from .account import Account, account_of
 from .chunks import Chunk, Fields, chunks_of, numbers, signed
+from .trace_check import check
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,8 +134,14 @@ class Trace:
 
 
 def load_trace(path: Path) -> Trace:
-    """Reads a trace; UsageError when it is none. O(bytes)."""
-    import numpy as np
+    """Reads a trace; UsageError when it is none, or says what cannot be. O(bytes)."""
+    with reading(path, "trace"):
+        trace = _load(path)
+        check(trace)
+    return trace
+
+
+def _load(path: Path) -> Trace:
 
     chunks, finished = chunks_of(path)
     of: dict[str, list[Chunk]] = {}
@@ -141,23 +149,26 @@ def load_trace(path: Path) -> Trace:
         of.setdefault(chunk.kind, []).append(chunk)
     if ChunkKind.META not in of:
         raise UsageError(f"{path} was cut off before its first chunk")
-    tree = _table([numbers(c.data)[1:] for c in of.get(ChunkKind.NODES, [])], 3)
-    root = np.zeros((1, 3), np.int64)
-    tree = np.concatenate([root, tree])
+    tree = _nodes(of.get(ChunkKind.NODES, []))
     time, node, value, low, high = _changes(of.get(ChunkKind.CHANGES, []))
-    symbols = json.loads(of[ChunkKind.SYMBOLS][-1].data) if ChunkKind.SYMBOLS in of else None
-    meta = json.loads(of[ChunkKind.META][0].data)
+    symbols = object_of(of[ChunkKind.SYMBOLS][-1].data) if ChunkKind.SYMBOLS in of else None
+    meta = object_of(of[ChunkKind.META][0].data)
+    count = len(tree) if not finished else sys.maxsize
+    snapshots = [_snapshot(c) for c in of.get(ChunkKind.SNAPSHOT, [])]
+    accounts = [account_of(c, meta["format"]) for c in of.get(ChunkKind.ACCOUNT, [])]
     return Trace(
         path=path, meta=meta,
-        end=json.loads(of[ChunkKind.END][-1].data) if ChunkKind.END in of else {},
-        finished=finished, modules=_modules(of.get(ChunkKind.MODULES, [])), parent=tree[:, 0], module=tree[:, 1], offset=tree[:, 2],
+        end=object_of(of[ChunkKind.END][-1].data) if ChunkKind.END in of else {},
+        finished=finished and ChunkKind.END in of, modules=_modules(of.get(ChunkKind.MODULES, [])),
+        parent=tree[:, 0], module=tree[:, 1], offset=tree[:, 2],
         time=time, node=node, value=value, low=low, high=high, totals=_totals(of.get(ChunkKind.TOTALS, [])),
-        snapshots=[_snapshot(c) for c in of.get(ChunkKind.SNAPSHOT, [])],
+        # Those of a file that was cut off may be of nodes that were to follow.
+        snapshots=[s for s in snapshots if s.nodes.max(initial=0) < count],
         chains=_table([numbers(c.data) for c in of.get(ChunkKind.CHAINS, [])], 6),
         threads=[t for c in of.get(ChunkKind.THREADS, []) for t in _threads(c)],
         sizes=_table([numbers(c.data) for c in of.get(ChunkKind.SIZES, [])], 3), symbols=symbols,
         scripts={number: place for c in of.get(ChunkKind.SCRIPTS, []) for number, place in _scripts(c)},
-        accounts=[account_of(c, meta["format"]) for c in of.get(ChunkKind.ACCOUNT, [])],
+        accounts=[account for account in accounts if account.nodes.max(initial=0) < count],
     )
 
 
@@ -167,6 +178,20 @@ def _table(parts: Sequence[np.ndarray], columns: int) -> np.ndarray:
     if not parts:
         return np.zeros((0, columns), np.int64)
     return np.concatenate([part.astype(np.int64).reshape(-1, columns) for part in parts])
+
+
+def _nodes(chunks: Sequence[Chunk]) -> np.ndarray:
+    """Parent, module and offset of each node, the root first."""
+    import numpy as np
+
+    parts, known = [np.zeros((1, 3), np.int64)], 1
+    for chunk in chunks:
+        told = numbers(chunk.data)
+        if told[0] != known:
+            raise ValueError(f"nodes from {told[0]} on follow {known} others")
+        parts.append(_table([told[1:]], 3))
+        known += len(parts[-1])
+    return np.concatenate(parts)
 
 
 def _modules(chunks: Sequence[Chunk]) -> list[Module]:

@@ -10,6 +10,9 @@ from pathlib import Path
 from ..model.errors import HeapyardError
 
 
+_MOST = 1 << 28  # bytes: what a trial leaves is far smaller, and a few damaged bytes can stand for gigabytes
+
+
 def write_blob(folder: Path, content: bytes) -> str:
     """Store `content` in `folder` (made if need be); the name to find it by. O(bytes).
 
@@ -37,11 +40,13 @@ def read_blob(folder: Path, name: str, what: str) -> bytes:
     path = _path(folder, name)
     try:
         with path.open("rb") as file:
-            content = zstandard.ZstdDecompressor().stream_reader(file).read()
+            content = zstandard.ZstdDecompressor().stream_reader(file).read(_MOST + 1)
     except FileNotFoundError:
         raise HeapyardError(f"{path}: the {what} is missing") from None
     except zstandard.ZstdError as error:
         raise HeapyardError(f"{path}: the {what} is damaged ({error})") from None
+    if len(content) > _MOST:
+        raise HeapyardError(f"{path}: the {what} is damaged: it has more than {_MOST >> 20} MiB")
     if hashlib.sha256(content).hexdigest() != name:
         raise HeapyardError(f"{path}: the {what} is damaged: its content does not match its name")
     return content

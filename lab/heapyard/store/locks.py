@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ..model.damage import DAMAGE, object_of
 from ..model.errors import HeapyardError
 
 _POLL = 0.5  # seconds between looks at a lock that another experiment holds
@@ -129,10 +130,10 @@ def _machine_path() -> Path:
 
 def _describe(descriptor: int) -> str:
     try:
-        held = json.loads(os.pread(descriptor, 4096, 0) or b"{}")
+        held = object_of(os.pread(descriptor, 4096, 0) or b"{}")
         since = time.strftime("%H:%M", time.localtime(held["since"]))
-        return f"{held['holder']}, process {held['pid']}, since {since}"
-    except (ValueError, KeyError, TypeError, OSError):
+        return " ".join(f"{held['holder']}, process {held['pid']}, since {since}".split())
+    except (OSError, *DAMAGE):
         return "its holder has not said who it is"
 
 

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ..model.damage import DAMAGE
 from ..model.errors import HeapyardError
 from ..model.memory_parts import MemoryParts
+from .codec import decode
 
 NAME = "memory.json"
 
@@ -29,9 +31,9 @@ def read_memory_parts(folder: Path) -> tuple[MemoryParts, ...]:
     """What was found; nothing where nobody looked. HeapyardError when it cannot be read."""
     path = folder / NAME
     try:
-        return tuple(MemoryParts(**row) for row in json.loads(path.read_text()))
+        return decode(tuple[MemoryParts, ...], path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return ()
-    except (OSError, ValueError, TypeError):
+    except (OSError, *DAMAGE):
         remedy = "Remove the file; the rest of the experiment is read."
         raise HeapyardError(f"{path} is not what heapyard wrote", remedy=remedy) from None

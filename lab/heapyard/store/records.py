@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..model.damage import DAMAGE, in_words
 from ..model.errors import HeapyardError
 from ..model.experiment import Block, BlockStatus
 from ..model.record import Record
@@ -145,7 +146,7 @@ def _reading(folder: Path) -> Iterator[sqlite3.Connection]:
     try:
         with database.explained(path):
             yield connection
-    except (ValueError, KeyError, TypeError) as error:
-        raise HeapyardError(f"{path}: the file is damaged ({error})") from error
+    except DAMAGE as error:
+        raise HeapyardError(f"{path}: the file is damaged ({in_words(error)})") from error
     finally:
         connection.close()

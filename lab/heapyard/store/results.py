@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from ..model.damage import DAMAGE, in_words, object_of
 from ..model.errors import HeapyardError
 from .blobs import read_blob, write_blob
 
@@ -22,6 +22,6 @@ def read_result(folder: Path, name: str) -> dict[str, Any]:
     """The JSON object of the result `name`; HeapyardError when the file is missing or damaged."""
     content = read_blob(folder / FOLDER, name, "result")
     try:
-        return json.loads(content)
-    except ValueError as error:
-        raise HeapyardError(f"{folder / FOLDER / name}.zst: is not a mutator's result ({error})") from None
+        return object_of(content)
+    except DAMAGE as error:
+        raise HeapyardError(f"{folder / FOLDER / name}.zst: is not a mutator's result ({in_words(error)})") from None

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..model.damage import DAMAGE, in_words
+from ..model.errors import HeapyardError
 from .blobs import read_blob, write_blob
 
 FOLDER = "series"
@@ -22,5 +24,9 @@ def write_series(folder: Path, series: Iterable[tuple[float, int, int]]) -> str:
 
 def read_series(folder: Path, name: str) -> Series:
     """The rows of the series `name`; HeapyardError when the file is missing or damaged. O(rows)."""
-    rows = (line.split(",") for line in read_blob(folder / FOLDER, name, "series").decode().splitlines()[1:])
-    return [(float(t), int(rss), int(pss)) for t, rss, pss in rows]
+    content = read_blob(folder / FOLDER, name, "series")
+    try:
+        rows = (line.split(",") for line in content.decode().splitlines()[1:])
+        return [(float(t), int(rss), int(pss)) for t, rss, pss in rows]
+    except DAMAGE as error:
+        raise HeapyardError(f"{folder / FOLDER / name}.zst: is not a series ({in_words(error)})") from None

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <iterator>
 
@@ -29,6 +30,27 @@ bool next_number(std::string_view& line, std::uint64_t most, std::uint64_t& numb
   return !word.empty() && error == std::errc{} && end == word.data() + word.size() && number <= most;
 }
 
+// What is no legal call of the interface would find faults in every library, and what has no bound would never end.
+bool is_legal(const Operation& operation) {
+  switch (operation.call) {
+    case Call::kAlignedAlloc:
+    case Call::kPosixMemalign:
+    case Call::kMemalign:
+    case Call::kNewAligned:
+    case Call::kNewArrayAligned:
+      return std::has_single_bit(operation.other) &&
+             (operation.call != Call::kPosixMemalign || operation.other >= sizeof(void*));
+    case Call::kGive:
+      return operation.other < kMailboxes;
+    case Call::kFork:
+      return operation.size <= kMostInChild;
+    case Call::kForkLimited:
+      return operation.size <= kMostMebibytes;
+    default:
+      return true;
+  }
+}
+
 bool parse(std::string_view line, Operation& operation) {
   std::uint64_t thread = 0, slot = 0;
   if (!next_number(line, kMostThreads - 1, thread)) return false;
@@ -39,7 +61,7 @@ bool parse(std::string_view line, Operation& operation) {
   operation.thread = static_cast<std::uint8_t>(thread);
   operation.slot = static_cast<std::uint16_t>(slot);
   operation.call = static_cast<Call>(call - std::begin(kCalls));
-  return operation.call != Call::kGive || operation.other < kMailboxes;
+  return is_legal(operation);
 }
 
 }  // namespace
@@ -49,11 +71,29 @@ void write_operation(Text& text, const Operation& operation) {
        << ' ' << operation.size << ' ' << operation.other << '\n';
 }
 
+std::size_t most_operations(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+}
+
+Parsed parse_operations(std::string_view text, Operation* operations) {
+  std::size_t count = 0;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.find_first_not_of(' ') == line.npos || line[0] == '#') continue;
+    if (!parse(line, operations[count])) return {count, number};
+    ++count;
+  }
+  return {count, 0};
+}
+
 std::span<const Operation> read_operations(const char* path) {
   const std::string_view name(path);
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   struct stat facts{};
   if (file < 0 || fstat(file, &facts) != 0) fatal(kExitUsage, "cannot read ", name);
+  if (!S_ISREG(facts.st_mode)) fatal(kExitUsage, name, " is not a file");
   const auto bytes = static_cast<std::size_t>(facts.st_size);
   if (bytes == 0) return {};
   auto* const text = static_cast<char*>(map_private(bytes));
@@ -64,18 +104,12 @@ std::span<const Operation> read_operations(const char* path) {
     done += static_cast<std::size_t>(got);
   }
   close(file);
-  std::string_view rest(text, bytes);
-  const auto lines = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), '\n')) + 1;
-  auto* const operations = static_cast<Operation*>(map_private(lines * sizeof(Operation)));
+  const std::string_view all(text, bytes);
+  auto* const operations = static_cast<Operation*>(map_private(most_operations(all) * sizeof(Operation)));
   if (operations == nullptr) fatal(kExitMachine, "no memory for the operations of ", name);
-  std::size_t count = 0;
-  for (std::size_t number = 1; !rest.empty(); ++number) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    if (line.empty() || line[0] == '#') continue;
-    if (!parse(line, operations[count++])) fatal(kExitUsage, name, ", line ", number, ": this is no operation");
-  }
-  return {operations, count};
+  const Parsed parsed = parse_operations(all, operations);
+  if (parsed.wrong_line != 0) fatal(kExitUsage, name, ", line ", parsed.wrong_line, ": this is no operation");
+  return {operations, parsed.count};
 }
 
 }  // namespace heapyard::fuzz

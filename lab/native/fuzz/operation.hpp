@@ -56,8 +56,20 @@ struct Operation {
 };
 
 inline constexpr unsigned kMostThreads = 16, kSlots = 512, kMailboxes = 32;
+inline constexpr std::uint64_t kMostInChild = 100'000;  // calls of a fork's child
+inline constexpr std::uint64_t kMostMebibytes = 1 << 20;
 
 void write_operation(Text& text, const Operation& operation);
+
+// At most so many operations are in a text. O(bytes).
+std::size_t most_operations(std::string_view text);
+
+// The operations of a text into `operations`, which has room for most_operations(). A line that is none, or no legal
+// call, ends it: `wrong_line` is its number, from 1 on, else 0. O(bytes).
+struct Parsed {
+  std::size_t count, wrong_line;
+};
+Parsed parse_operations(std::string_view text, Operation* operations);
 
 // The lines of a file. Exits with a sentence that names file and line. O(bytes).
 std::span<const Operation> read_operations(const char* path);

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ...model import places
+from ...model.damage import DAMAGE, object_of
 from ...model.errors import HeapyardError
 from .. import debian
 from ..elf import exported
@@ -97,10 +98,10 @@ def up_to_date(peer: Peer) -> bool:
     assert recipe is not None
     try:
         folder = places.peers() / peer.name
-        record = json.loads((folder / RECORD).read_text())
+        record = object_of((folder / RECORD).read_bytes())
         wanted = (_written(recipe), _locked(recipe)["checksum"])
         return (record["steps"], record["crate_sha256"]) == wanted and (folder / record["library"]).exists()
-    except (OSError, ValueError, KeyError):
+    except (OSError, *DAMAGE):
         return False
 
 

@@ -14,8 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ...model.allocator import Allocator
+from ...model.damage import DAMAGE, object_of
 from ...model.errors import UsageError
-from ...model.fuzz import FuzzAnswer, FuzzFinding, Operation, Round, Violation, draw_round, parse_operations
+from ...model.fuzz import FuzzAnswer, FuzzFinding, Operation, Round, Violation, draw_round, read_operations
 from ..scratch import ScratchFolder
 from .player import AGAIN, FIRST, Player
 from .shrink import shortened
@@ -108,9 +109,8 @@ class Campaign:
             pool.shutdown()
 
     def _play_file(self, path: Path) -> None:
-        operations = parse_operations(path.read_text().splitlines(), str(path))
+        operations, ways = read_operations(path)
         threads = 1 + max((operation.thread for operation in operations), default=0)
-        ways = path.read_text().partition("\n")[0]
         round_ = Round(0, len(operations), threads, "turns" in ways, "signals" in ways)
         for tried in range(1, TRIES + 1):
             violation = self._player.replay(path, round_, len(operations))
@@ -166,12 +166,12 @@ class Campaign:
     def _read(self) -> None:
         path = self._folder / "state.json"
         try:
-            kept = json.loads(path.read_text())
+            kept = object_of(path.read_bytes())
             if kept["library"] == self._allocator.sha256:
-                self._seed, self._operations = int(kept["seed"]), int(kept["operations"])
+                self._seed, self._operations = (_count(kept[name]) for name in ("seed", "operations"))
         except FileNotFoundError:
             return
-        except (ValueError, KeyError, TypeError):
+        except DAMAGE:
             raise UsageError(f"{path} is damaged", remedy="With --afresh it is written anew.") from None
 
     def _write(self, seed: int) -> None:
@@ -181,6 +181,12 @@ class Campaign:
         new = self._folder / "state.json.new"
         new.write_text(text)
         new.replace(self._folder / "state.json")
+
+
+def _count(told: object) -> int:
+    if type(told) is not int or not 0 <= told < 1 << 62:
+        raise ValueError(f"{told!r} is no count")
+    return told
 
 
 def _up_to(operations: tuple[Operation, ...], violation: Violation, round_: Round) -> tuple[Operation, ...]:

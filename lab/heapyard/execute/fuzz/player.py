@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from ...catalog.end_with_parent import killed_with_parent
 from ...model import places
 from ...model.allocator import Allocator
+from ...model.damage import DAMAGE, object_of
 from ...model.errors import EXIT_USAGE, SetupError, UsageError
 from ...model.fuzz import Operation, Round, Violation, parse_operations
 from ..bounded_process import end_session, output_within
@@ -82,8 +82,8 @@ def _told(out: bytes) -> Violation | None:
     """What the native program says that it found."""
     for line in reversed(out.decode(errors="replace").splitlines()):
         try:
-            return Violation.of(json.loads(line))
-        except (ValueError, KeyError, TypeError):
+            return Violation.of(object_of(line))
+        except DAMAGE:
             continue
     return None
 
@@ -98,5 +98,6 @@ def _violation(out: bytes, err: bytes, code: int) -> Violation | None:
     if code == EXIT_USAGE and last.startswith(f"{PROGRAM}: "):
         raise UsageError(last.removeprefix(f"{PROGRAM}: "))
     if code < 0:
-        return Violation("crash", f"dies of {signal.Signals(-code).name}{words}")
+        name = signal.Signals(-code).name if -code in signal.Signals._value2member_map_ else f"signal {-code}"
+        return Violation("crash", f"dies of {name}{words}")
     return Violation("crash", f"ends with exit code {code}{words}")

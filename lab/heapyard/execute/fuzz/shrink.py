@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ...model.fuzz import Operation
+from ...model.fuzz import ALIGNED, LEAST_ALIGNMENT, Operation
 
 Operations = tuple[Operation, ...]
 
@@ -42,6 +42,11 @@ def shortened(operations: Operations, finds: Callable[[Operations], bool], secon
 def _simpler(operations: Operations) -> Iterator[Callable[[Operations], Operations]]:
     yield lambda ops: tuple(replace(op, thread=0) for op in ops)
     for index in range(len(operations)):
-        for change in ({"other": 0}, {"size": 1}, {"call": "malloc", "other": 0}, {"call": "release"}):
+        for change in ({"other": 0}, {"size": 1}, {"call": "malloc", "other": 0}, {"call": "release", "other": 0}):
             yield lambda ops, index=index, change=change: (  # type: ignore[misc]
-                (*ops[:index], replace(ops[index], **change), *ops[index + 1 :]) if index < len(ops) else ops)
+                (*ops[:index], _legal(replace(ops[index], **change)), *ops[index + 1 :]) if index < len(ops) else ops)
+
+
+def _legal(operation: Operation) -> Operation:
+    """An alignment of 0 would be refused by every library, and found to be a fault."""
+    return replace(operation, other=max(operation.other, LEAST_ALIGNMENT)) if operation.call in ALIGNED else operation
