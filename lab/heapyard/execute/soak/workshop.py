@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from fnmatch import fnmatch
@@ -54,7 +55,7 @@ class Workshop:
         """What every script of the suite is given."""
         return {
             "PATH": PATH, "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC", "SOAK_SOURCE": str(self.source),
-            "SOAK_ROOT": str(places.root()), "SOAK_FILES": str(self.suite.file.parent), "SOAK_STATE": str(places.state()),
+            "SOAK_ROOT": str(places.root()), "SOAK_PYTHON": sys.executable, "SOAK_FILES": str(self.suite.file.parent), "SOAK_STATE": str(places.state()),
             **self.suite.env,
         }
 
