@@ -147,7 +147,7 @@ class Campaign:
 
         if not there:
             there.append(once(self._glibc, GLIBC, shop.suite.limit))
-        limit = max(LEAST_LIMIT, SLOWER * max(run.seconds for run in there) + 10)
+        limit = max(LEAST_LIMIT, SLOWER * max(run.seconds for run in there))
         here = [*before, once(self._allocator, self._identity, limit)]
         new = here[-1].marks - frozenset().union(*(run.marks for run in there))
         for _ in range(AGAIN_HUNG if HANGS in new else AGAIN if new else 0):
