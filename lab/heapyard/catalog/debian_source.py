@@ -62,9 +62,10 @@ def source_entries(text: str, deb822: bool) -> str:
 
 def _run(command: list[str], folder: Path) -> str:
     """"" if it succeeded, else its reason in one line."""
-    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", env={**os.environ, "LC_ALL": "C.UTF-8"})
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", env={**os.environ, "LC_ALL": "C.UTF-8"})
     if done.returncode == 0:
         return ""
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    return ([line for line in lines if line.startswith("E:")] or lines or [f"exit code {done.returncode}"])[-1].removeprefix("E: ")
+    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E:")]
+    return (errors or lines or [f"exit code {done.returncode}"])[-1]

@@ -32,6 +32,7 @@ TIME = 3600.0  # seconds, unless said otherwise
 @click.option("--for", "seconds", type=Duration(), metavar="TIME",
               help="How long for each library, such as 10m or 8h. Default: 1 hour.")
 @click.option("--program", "programs", multiple=True, metavar="NAME", help="Only this suite, or the file of your own; repeatable.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Only tests with such a name, such as 'test_j*'; repeatable.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, metavar="N", help="How many tests at a time.")
 @click.option("--list", "list_", is_flag=True, help="Show the suites, and run nothing.")
 @click.option("--afresh", is_flag=True, help="Begin with the first round, and forget what was found.")
@@ -39,8 +40,8 @@ TIME = 3600.0  # seconds, unless said otherwise
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
               help="Write the tables into a page, between its marks.")
 def command(
-    libraries: tuple[str, ...], seconds: float | None, programs: tuple[str, ...], jobs: int, list_: bool, afresh: bool, json_: bool,
-    markdown: Path | None,
+    libraries: tuple[str, ...], seconds: float | None, programs: tuple[str, ...], only: tuple[str, ...], jobs: int, list_: bool,
+    afresh: bool, json_: bool, markdown: Path | None,
 ) -> int:
     """Run whole test suites of real programs under a malloc library, over and over.
 
@@ -73,7 +74,7 @@ def command(
     allocators = named_libraries(libraries, False)
     answers: list[SoakAnswer] = []
     with stop_on_signals() as stop:
-        shops, broken = _ready(suites, stop)
+        shops, broken = _ready(suites, only, stop)
         for allocator in allocators:
             if stop.is_set():
                 break
@@ -112,7 +113,7 @@ def _list(suites: Sequence[Suite], json_: bool) -> None:
         answers().print(f"{'':{width}}  {' '.join(suite.about.split())}", markup=False, soft_wrap=True)
 
 
-def _ready(suites: Sequence[Suite], stop: threading.Event) -> tuple[list[Workshop], list[tuple[Suite, str]]]:
+def _ready(suites: Sequence[Suite], only: Sequence[str], stop: threading.Event) -> tuple[list[Workshop], list[tuple[Suite, str]]]:
     """The suites that can run, and why the others cannot. Ctrl-C ends it where it is."""
     from ..execute.soak.workshop import Workshop
 
@@ -123,7 +124,7 @@ def _ready(suites: Sequence[Suite], stop: threading.Event) -> tuple[list[Worksho
         for suite in suites:
             progress.tell(f"making the suite {suite.name} ready")
             try:
-                shops.append(Workshop(suite, stop, progress.note))
+                shops.append(Workshop(suite, stop, progress.note, only))
             except SetupError as error:
                 broken.append((suite, " ".join(filter(None, (f"{error.message}.", error.remedy)))))
                 progress.note(f"{suite.name} does not run: {broken[-1][1]}")

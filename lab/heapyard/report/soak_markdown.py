@@ -22,7 +22,8 @@ def write_between_marks(page: Path, answers: Sequence[SoakAnswer], machine: Mapp
     `machine` is a snapshot of the environment (execute/environment.py).
     """
     before, after = around_marks(page)
-    head = f"On {time.strftime('%Y-%m-%d')}, {machine['cpus_online']} processors, Linux {machine['kernel']}, {machine['distribution']}."
+    where = f"{machine['cpus_online']} processors, Linux {machine['kernel']}, {machine['distribution']}"
+    head = f"On {time.strftime('%Y-%m-%d')}, {where}."
     page.write_text(before + BEGIN + "\n".join([head, "", *(line for answer in answers for line in _lines(answer))]) + END + after)
 
 

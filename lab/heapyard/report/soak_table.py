@@ -32,10 +32,11 @@ def print_answer(console: Console, answer: SoakAnswer) -> None:
     console.print(f"[{style}]{headline(answer)}[/] ({format_duration(answer.seconds)}).", soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in COLUMNS:
-        table.add_column(name, justify="left" if name in ("program", "version") else "right")
+        if name != "version":  # 80 characters must do
+            table.add_column(name, justify="left" if name == "program" else "right", no_wrap=True)
     for program in answer.programs:
         if not program.remedy:
-            table.add_row(*cells(program))
+            table.add_row(*(cell for name, cell in zip(COLUMNS, cells(program), strict=True) if name != "version"))
     if table.rows:
         console.print(table)
     for program in answer.programs:
@@ -55,11 +56,11 @@ def print_answer(console: Console, answer: SoakAnswer) -> None:
         console.print("It was interrupted; the same command goes on.")
 
 
-COLUMNS = ("program", "version", "tests", "of", "cases", "rounds", "processes", "fail under glibc", "differ")
+COLUMNS = ("program", "version", "tests", "of", "cases", "rounds", "processes", "glibc fails", "differ")
 
 
 def cells(program: ProgramAnswer) -> tuple[str, ...]:
-    """A row of the table. `cases`: of each test's first run; `processes`: those whose malloc was the library's."""
+    """A row of the table. `cases`: of each test's first run; `processes`: programs started whose malloc was the library's."""
     return (program.suite.name, program.version, f"{program.seen:,}", f"{program.tests:,}", f"{program.cases:,}",
             str(program.rounds), f"{program.served:,}", str(program.failing), str(len(program.differences)))
 

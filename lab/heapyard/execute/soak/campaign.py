@@ -23,6 +23,7 @@ AGAIN = 4  # runs more, under both, of a test that differs
 AGAIN_HUNG = 1  # where each takes the whole limit
 LEAST_LIMIT = 60.0  # seconds; shorter tests are at the mercy of a busy machine
 SLOWER = 5.0  # times what it takes under glibc: longer is a hang
+UNKNOWN = 10.0  # seconds; the place in the first round of a test that glibc has not run
 HANGS = "hangs"
 
 Judged = list[tuple[str, int, Run]]  # library, round, run
@@ -74,8 +75,10 @@ class Campaign:
         pool = ThreadPoolExecutor(self._jobs)
         try:
             while True:
-                while slots and self._programs and time.monotonic() - began < seconds and not self._stop.is_set():
+                while slots and time.monotonic() - began < seconds and not self._stop.is_set():
                     program = self._next()
+                    if program is None:
+                        break
                     test = program.left.pop(0)
                     program.running += 1
                     slot = slots.pop()
@@ -96,27 +99,29 @@ class Campaign:
             pool.shutdown(cancel_futures=self._stop.is_set())
         return SoakAnswer(self._allocator.name, time.monotonic() - began, self._answers(), not self._stop.is_set())
 
-    def _next(self) -> Program:
-        """The program that has had the least time; one without tests begins its next round, once all of this one ended."""
+    def _next(self) -> Program | None:
+        """The program that has had the least time. A round begins when the one before has ended; None: all wait for that."""
         ready = [program for program in self._programs if program.left or not program.running]
-        program = min(ready or self._programs, key=lambda program: program.used)
-        if not program.left:
-            program.round += 1
-            self._fill(program, set())
+        program = min(ready, key=lambda program: program.used, default=None)
+        if program and not program.left:
+            self._plan(program)
         return program
 
     def _plan(self, program: Program) -> None:
+        """The tests that are left of the first round that is not complete.
+
+        The first has short ones first, as far as glibc's time is known; later ones are shuffled by their number.
+        """
         shop = program.shop
         rounds = self._record.rounds(shop.suite.name, shop.key, self._identity)
-        program.round = max(rounds, default=1)
-        self._fill(program, rounds.get(program.round, set()))
-
-    def _fill(self, program: Program, done: set[str]) -> None:
-        """The tests of the round that are left: as listed in the first, shuffled by the round's number in later ones."""
-        tests = list(program.shop.tests)
+        program.round = next(number for number in itertools.count(1) if not rounds.get(number, set()).issuperset(shop.tests))
+        tests = list(shop.tests)
         if program.round > 1:
             random.Random(program.round).shuffle(tests)
-        program.left = [test for test in tests if test not in done]
+        else:
+            known = {run.test: run.seconds for run in self._record.runs(shop.suite.name, shop.key, GLIBC)}
+            tests.sort(key=lambda test: known.get(test, UNKNOWN))
+        program.left = [test for test in tests if test not in rounds.get(program.round, ())]
 
     def _where(self, program: Program, test: str) -> str:
         total = len(program.shop.tests)
@@ -178,7 +183,7 @@ class Campaign:
 
     def _answers(self) -> tuple[ProgramAnswer, ...]:
         answers = [self._answer(program) for program in self._programs]
-        return tuple([*answers, *(ProgramAnswer(suite, remedy=why) for suite, why in self._broken)])
+        return (*answers, *(ProgramAnswer(suite, remedy=why) for suite, why in self._broken))
 
     def _answer(self, program: Program) -> ProgramAnswer:
         shop = program.shop

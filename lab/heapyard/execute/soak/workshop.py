@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -31,11 +31,14 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Workshop:
     """The suite as it is ready to run. `key`: a digest of all that determines its results but the malloc library."""
 
-    def __init__(self, suite: Suite, stop: threading.Event, report: Callable[[str], None]):
-        """Makes it ready: seconds where that was done before, else minutes. SetupError with one sentence if it cannot."""
+    def __init__(self, suite: Suite, stop: threading.Event, report: Callable[[str], None], only: Sequence[str] = ()):
+        """Makes it ready: seconds where that was done before, else minutes. SetupError with one sentence if it cannot.
+
+        `only`: patterns of tests; all without.
+        """
         self.suite, self._stop = suite, stop
         if suite.checkout and places.is_installed():
-            raise SetupError(f"{suite.name} builds this project and needs its checkout", remedy="Run ./heapyard soak in a checkout.")
+            raise SetupError(f"{suite.name} builds this project and needs its checkout", remedy="Run ./heapyard there.")
         debian.install(suite.packages, report)
         self.folder = places.state() / "soak" / suite.name
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +47,7 @@ class Workshop:
             self.version = self._prepare(report)
         told = json.dumps([self.version, debian.version("libc6"), suite.list, suite.run, suite.env, self._tools()])
         self.key = hashlib.sha256(told.encode()).hexdigest()
-        self.tests = self._list()
+        self.tests = self._list(only)
 
     @property
     def source(self) -> Path:
@@ -55,7 +58,7 @@ class Workshop:
         """What every script of the suite is given."""
         return {
             "PATH": PATH, "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC", "SOAK_SOURCE": str(self.source),
-            "SOAK_ROOT": str(places.root()), "SOAK_PYTHON": sys.executable, "SOAK_FILES": str(self.suite.file.parent), "SOAK_STATE": str(places.state()),
+            "SOAK_FILES": str(self.suite.file.parent), "SOAK_ROOT": str(places.root()), "SOAK_PYTHON": sys.executable,
             **self.suite.env,
         }
 
@@ -86,21 +89,25 @@ class Workshop:
         files = sorted((self.suite.file.parent / "scripts").glob("*"))
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
 
-    def _list(self) -> tuple[str, ...]:
+    def _list(self, only: Sequence[str]) -> tuple[str, ...]:
         """Those that are not left out. SetupError if there are none."""
         names = dict.fromkeys(self._script(self.suite.list, "its tests cannot be listed", LIST_LIMIT, self.folder).split("\n"))
         left_out = self.suite.left_out
         tests = tuple(name for name in names if name.strip() and not any(fnmatch(name, pattern) for pattern in left_out))
         if not tests:
             raise SetupError(f"the suite {self.suite.name} lists no tests")
-        return tests
+        chosen = tuple(name for name in tests if not only or any(fnmatch(name, pattern) for pattern in only))
+        if not chosen:
+            raise SetupError(f"the suite {self.suite.name} has no test that --only names")
+        return chosen
 
     def _script(self, script: str, failure: str, limit: float, folder: Path) -> str:
         """What it writes. SetupError with its last line if it fails, KeyboardInterrupt if it is to stop."""
         log = self.folder / "build.log"
+        env = {**self.environment(), "HOME": str(self.folder), "JOBS": str(len(os.sched_getaffinity(0)))}
         process = subprocess.Popen(
-            ["sh", "-euc", script], cwd=folder, env={**self.environment(), "HOME": str(self.folder), "JOBS": str(os.cpu_count() or 1)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=end_with_parent,
+            ["sh", "-euc", script], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, preexec_fn=end_with_parent,
         )
         try:
             written = output_within(process, limit, self._stop)
