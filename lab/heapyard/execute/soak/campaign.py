@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ from pathlib import Path
 
 from ...model.allocator import Allocator
 from ...model.soak import Compared, ProgramAnswer, Run, SoakAnswer, Suite
-from .one_test import SKIPPED, keep_no_longer, move_output, run_test
+from ..scratch import ScratchFolder
+from .one_test import SKIPPED, move_output, run_test
 from .record import GLIBC, Record
 from .workshop import Workshop
 
@@ -56,10 +58,10 @@ class Campaign:
         self._folder = folder / allocator.name.replace("/", "_")
         self._record = Record(folder / "soak.sqlite")
         self._programs = [Program(shop) for shop in shops]
-        self._numbers = itertools.count(1)
         if afresh:
             for shop in shops:
                 self._record.forget(shop.suite.name, self._identity)
+                shutil.rmtree(self._folder / shop.suite.name, ignore_errors=True)
         for program in self._programs:
             self._plan(program)
 
@@ -83,8 +85,7 @@ class Campaign:
                     program.running += 1
                     slot = slots.pop()
                     known = self._record.runs(program.shop.suite.name, program.shop.key, GLIBC, test)
-                    before = self._record.runs(program.shop.suite.name, program.shop.key, self._identity, test)
-                    future = pool.submit(self._judge, program.shop, program.round, test, known, before, slot)
+                    future = pool.submit(self._judge, program.shop, program.round, test, known, slot)
                     running[future], taken[future] = (program, test, time.monotonic()), slot
                     say(self._where(program, test))
                 if not running:
@@ -140,40 +141,32 @@ class Campaign:
 
     # In a thread of its own ----------------------------------------------------------------------------------------------
 
-    def _judge(self, shop: Workshop, round_: int, test: str, known: Sequence[Run], before: Sequence[Run], slot: int) -> Judged:
+    def _judge(self, shop: Workshop, round_: int, test: str, known: Sequence[Run], slot: int) -> Judged:
         """The runs of one test: one under the library, one under glibc if there was none, more of both where they differ."""
         judged: Judged = []
         there = list(known)
+        with ScratchFolder() as outputs:
 
-        def once(allocator: Allocator, library: str, limit: float) -> Run:
-            run = self._once(shop, test, allocator, limit, slot)
-            judged.append((library, round_, run))
-            return run
+            def once(allocator: Allocator, library: str, limit: float) -> Run:
+                if self._stop.is_set():
+                    raise KeyboardInterrupt
+                run = run_test(shop, test, allocator, limit, slot, self._stop, outputs / str(len(judged)))
+                judged.append((library, round_, run))
+                return run
 
-        if not there:
-            there.append(once(self._glibc, GLIBC, shop.suite.limit))
-        limit = max(LEAST_LIMIT, SLOWER * max(run.seconds for run in there))
-        here = [*before, once(self._allocator, self._identity, limit)]
-        new = here[-1].marks - frozenset().union(*(run.marks for run in there))
-        for _ in range(AGAIN_HUNG if HANGS in new else AGAIN if new else 0):
-            there.append(once(self._glibc, GLIBC, max(limit, shop.suite.limit)))
-            here.append(once(self._allocator, self._identity, limit))
-        return [(library, at, self._kept(shop, run, library, new)) for library, at, run in judged]
-
-    def _once(self, shop: Workshop, test: str, allocator: Allocator, limit: float, slot: int) -> Run:
-        if self._stop.is_set():
-            raise KeyboardInterrupt
-        keep = self._folder / shop.suite.name / f".running-{slot}-{next(self._numbers)}"
-        try:
-            return run_test(shop, test, allocator, limit, slot, self._stop, keep)
-        except BaseException:
-            keep_no_longer(str(keep))
-            raise
+            if not there:
+                there.append(once(self._glibc, GLIBC, shop.suite.limit))
+            limit = max(LEAST_LIMIT, SLOWER * max(run.seconds for run in there))
+            run = once(self._allocator, self._identity, limit)
+            new = run.marks - frozenset().union(*(run.marks for run in there))
+            for _ in range(AGAIN_HUNG if HANGS in new else AGAIN if new else 0):
+                once(self._glibc, GLIBC, max(limit, shop.suite.limit))
+                once(self._allocator, self._identity, limit)
+            return [(library, at, self._kept(shop, run, library, new)) for library, at, run in judged]
 
     def _kept(self, shop: Workshop, run: Run, library: str, new: frozenset[str]) -> Run:
         """What it wrote is kept if it shows what is new, or beside that what glibc shows."""
         if not new or library != GLIBC and not run.marks & new:
-            keep_no_longer(run.output)
             return replace(run, output="")
         name = "".join(c if c.isalnum() or c in "._-" else "-" for c in run.test)[:120]
         folder = self._folder / shop.suite.name

@@ -40,7 +40,6 @@ def run_test(
     `slot`: which of the tests that run at the same time, for ports. KeyboardInterrupt if `stop` is set before its end.
     """
     suite = shop.suite
-    keep.parent.mkdir(parents=True, exist_ok=True)
     with ScratchFolder() as folder:
         (folder / "tmp").mkdir()
         (folder / "work").mkdir()
@@ -120,12 +119,6 @@ def _served(witness: Path, allocator: Allocator) -> tuple[int, tuple[str, ...]]:
         else:
             served += 1
     return served, tuple(sorted(elsewhere))
-
-
-def keep_no_longer(path: str) -> None:
-    """Removes what a run wrote, if it is there."""
-    if path:
-        Path(path).unlink(missing_ok=True)
 
 
 def move_output(path: str, to: Path) -> str:
