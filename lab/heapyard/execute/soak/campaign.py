@@ -109,17 +109,16 @@ class Campaign:
         return program
 
     def _plan(self, program: Program) -> None:
-        """The tests that are left of the first round that is not complete.
+        """The tests that are left of the first round that is not complete, shuffled by its number.
 
-        The first has short ones first, as far as glibc's time is known; later ones are shuffled by their number.
+        The first round has short ones first, as far as glibc's time is known.
         """
         shop = program.shop
         rounds = self._record.rounds(shop.suite.name, shop.key, self._identity)
         program.round = next(number for number in itertools.count(1) if not rounds.get(number, set()).issuperset(shop.tests))
         tests = list(shop.tests)
-        if program.round > 1:
-            random.Random(program.round).shuffle(tests)
-        else:
+        random.Random(program.round).shuffle(tests)
+        if program.round == 1:
             known = {run.test: run.seconds for run in self._record.runs(shop.suite.name, shop.key, GLIBC)}
             tests.sort(key=lambda test: known.get(test, UNKNOWN))
         program.left = [test for test in tests if test not in rounds.get(program.round, ())]
