@@ -96,6 +96,9 @@ class Campaign:
                     self._take(program, test, future.result(), time.monotonic() - started, note)
         except KeyboardInterrupt:
             self._stop.set()
+        except BaseException:
+            self._stop.set()  # what still runs ends now
+            raise
         finally:
             pool.shutdown(cancel_futures=self._stop.is_set())
         return SoakAnswer(self._allocator.name, time.monotonic() - began, self._answers(), not self._stop.is_set())
@@ -155,7 +158,8 @@ class Campaign:
 
             if not there:
                 there.append(once(self._glibc, GLIBC, shop.suite.limit))
-            limit = max(LEAST_LIMIT, SLOWER * max(run.seconds for run in there))
+            ended = [run.seconds for run in there if HANGS not in run.marks]
+            limit = max(LEAST_LIMIT, SLOWER * max(ended)) if ended else shop.suite.limit
             run = once(self._allocator, self._identity, limit)
             new = run.marks - frozenset().union(*(run.marks for run in there))
             for _ in range(AGAIN_HUNG if HANGS in new else AGAIN if new else 0):
