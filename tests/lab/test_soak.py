@@ -256,7 +256,7 @@ def test_what_came_again_is_more_than_chance(runs: tuple[int, int, int, int], ag
     assert came_again(*runs) is again
 
 
-def test_what_glibc_shows_first_is_not_new() -> None:
+def test_what_glibc_shows_as_well_is_no_difference() -> None:
     run = Run("t", frozenset({"a", "b"}), 1, 0.1)
     compared = Compared("t", [run, run], [Run("t", frozenset({"a"}), 1, 0.1)])
     assert compared.again == {"b": (2, 0)}

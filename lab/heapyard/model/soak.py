@@ -82,23 +82,22 @@ class Compared:
     there: Sequence[Run]
 
     @cached_property
-    def news(self) -> Mapping[str, tuple[int, int]]:
-        """Each mark that the library shows, and glibc does not in its first run: in how many runs under each."""
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """Each mark that the library shows: in how many runs under each."""
         here = Counter(mark for run in self.here for mark in run.marks)
         there = Counter(mark for run in self.there for mark in run.marks)
-        first = self.there[0].marks if self.there else frozenset()
-        return {mark: (count, there[mark]) for mark, count in sorted(here.items()) if mark not in first}
+        return {mark: (count, there[mark]) for mark, count in sorted(here.items())}
 
     @property
     def again(self) -> dict[str, tuple[int, int]]:
         """Those that are a difference."""
         runs = len(self.here), len(self.there)
-        return {mark: (a, b) for mark, (a, b) in self.news.items() if came_again(a, runs[0], b, runs[1])}
+        return {mark: (a, b) for mark, (a, b) in self.counts.items() if came_again(a, runs[0], b, runs[1])}
 
     @property
     def once(self) -> dict[str, tuple[int, int]]:
         """Those that came, did not come again, and never came under glibc."""
-        return {mark: (a, b) for mark, (a, b) in self.news.items() if a == 1 and not b}
+        return {mark: (a, b) for mark, (a, b) in self.counts.items() if a == 1 and not b}
 
     @property
     def output(self) -> str:

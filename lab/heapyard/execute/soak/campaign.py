@@ -19,6 +19,7 @@ from ...model.soak import Compared, ProgramAnswer, Run, SoakAnswer, Suite
 from ..scratch import ScratchFolder
 from .one_test import SKIPPED, move_output, run_test
 from .record import GLIBC, Record
+from .slots import a_slot
 from .workshop import Workshop
 
 AGAIN = 4  # runs more, under both, of a test that differs
@@ -72,27 +73,23 @@ class Campaign:
         """Until the time is used; the tests that run then come to their end. `say`: how far it is; `note`: what was found."""
         began = time.monotonic()
         running: dict[Future[Judged], tuple[Program, str, float]] = {}
-        slots = set(range(self._jobs))
-        taken: dict[Future[Judged], int] = {}
         pool = ThreadPoolExecutor(self._jobs)
         try:
             while True:
-                while slots and time.monotonic() - began < seconds and not self._stop.is_set():
+                while len(running) < self._jobs and time.monotonic() - began < seconds and not self._stop.is_set():
                     program = self._next()
                     if program is None:
                         break
                     test = program.left.pop(0)
                     program.running += 1
-                    slot = slots.pop()
                     known = self._record.runs(program.shop.suite.name, program.shop.key, GLIBC, test)
-                    future = pool.submit(self._judge, program.shop, program.round, test, known, slot)
-                    running[future], taken[future] = (program, test, time.monotonic()), slot
+                    future = pool.submit(self._judge, program.shop, program.round, test, known)
+                    running[future] = program, test, time.monotonic()
                     say(self._where(program, test))
                 if not running:
                     break
                 for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
                     program, test, started = running.pop(future)
-                    slots.add(taken.pop(future))
                     self._take(program, test, future.result(), time.monotonic() - started, note)
         except KeyboardInterrupt:
             self._stop.set()
@@ -143,11 +140,11 @@ class Campaign:
 
     # In a thread of its own ----------------------------------------------------------------------------------------------
 
-    def _judge(self, shop: Workshop, round_: int, test: str, known: Sequence[Run], slot: int) -> Judged:
+    def _judge(self, shop: Workshop, round_: int, test: str, known: Sequence[Run]) -> Judged:
         """The runs of one test: one under the library, one under glibc if there was none, more of both where they differ."""
         judged: Judged = []
         there = list(known)
-        with ScratchFolder() as outputs:
+        with ScratchFolder() as outputs, a_slot() as slot:
 
             def once(allocator: Allocator, library: str, limit: float) -> Run:
                 if self._stop.is_set():
