@@ -44,9 +44,9 @@ class Workshop:
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / ".lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self.version = self._prepare(report)
-        told = json.dumps([self.version, debian.version("libc6"), suite.list, suite.run, suite.env, self._tools()])
-        self.key = hashlib.sha256(told.encode()).hexdigest()
+            self.version, wanted = self._prepare(report)
+        told = [self.version, wanted, debian.version("libc6"), suite.list, suite.run, suite.env, self._tools()]
+        self.key = hashlib.sha256(json.dumps(told).encode()).hexdigest()
         self.tests = self._list(only)
 
     @property
@@ -62,11 +62,12 @@ class Workshop:
             **self.suite.env,
         }
 
-    def _prepare(self, report: Callable[[str], None]) -> str:
+    def _prepare(self, report: Callable[[str], None]) -> tuple[str, dict[str, object]]:
+        """The version of what was built, and all that decides whether it must be built again."""
         suite = self.suite
         versions = [debian.version(package) for package in suite.packages]
         said = self._script(suite.version, "its version cannot be told", LIST_LIMIT, self.folder) if suite.version else ""
-        wanted = {"source": suite.source, "build": suite.build, "packages": versions, "said": said}
+        wanted: dict[str, object] = {"source": suite.source, "build": suite.build, "packages": versions, "said": said}
         stamp = self.folder / "ready.json"
         try:
             kept = json.loads(stamp.read_text())
@@ -82,7 +83,7 @@ class Workshop:
                 self._script(suite.build, "its build failed", BUILD_LIMIT, self.source)
             kept = {"wanted": wanted, "version": version or next(filter(None, versions), "") or said.strip()[:40]}
             stamp.write_text(json.dumps(kept))
-        return str(kept["version"])
+        return str(kept["version"]), wanted
 
     def _tools(self) -> str:
         """A digest of the scripts beside the suite's file."""
