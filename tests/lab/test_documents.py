@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 KIT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-ROOMS = ("base", "heap", "lab", "mutators", "peers", "programs", "setup", "studies", "tests", "tracer")
+ROOMS = ("base", "heap", "lab", "mutators", "peers", "programs", "setup", "soak", "studies", "tests", "tracer")
 PATH = re.compile(rf"`((?:{'|'.join(ROOMS)})/[\w./-]*)`")
 
 

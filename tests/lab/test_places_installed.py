@@ -48,7 +48,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = tmp_path_factory.mktemp("site")
     leave = shutil.ignore_patterns("__pycache__", "src")
     shutil.copytree(root / "lab" / "heapyard", site / "heapyard", ignore=leave)
-    for carried in ("programs", "peers", "studies", "lab/native/fuzz/corpus"):
+    for carried in ("programs", "peers", "studies", "soak", "lab/native/fuzz/corpus"):
         shutil.copytree(root / carried, site / "heapyard" / "yard" / carried, ignore=leave)
     build = places.state() / "build" / "release"
     carry_out("cmake", "--install", build, "--component", "lab", "--prefix", site / "heapyard" / "native")

@@ -94,6 +94,11 @@ def corpus() -> Path:
     return root() / "lab" / "native" / "fuzz" / "corpus"
 
 
+def soaked() -> Path:
+    """The record of what was soaked, and what differed: `soak` beside the experiments' folder."""
+    return results().parent / "soak" if not os.environ.get("HEAPYARD_RESULTS") else results() / "soak"
+
+
 def user_catalog() -> Path:
     """The user's own allocators and programs, one TOML file."""
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
