@@ -121,7 +121,7 @@ class Campaign:
                 return
 
     def _play_corpus(self, path: Path, say: Say) -> None:
-        operations = parse_operations(path.read_text().splitlines(), str(path))
+        operations, _ = read_operations(path)
         round_ = Round(0, len(operations))  # of no seed
         violation = self._player.replay(path, round_, len(operations))
         self._operations += len(operations)
