@@ -95,10 +95,13 @@ class SpanPool {
     }
   }
 
-  // Calls work(span) for every span that was ever made, here or in use. O(spans).
+  // Calls work(span) for every span that was ever made, here or in use. Meanwhile no span's memory is taken away, so
+  // that work may read a span that it found in use. O(spans).
   template <class Work>
   void for_each(Work work) const {
+    readers_.fetch_add(1, std::memory_order_seq_cst);
     for (Span* span = made_.load(std::memory_order_acquire); span != nullptr; span = span->before) work(span);
+    readers_.fetch_sub(1, std::memory_order_release);
   }
 
  private:
@@ -126,7 +129,9 @@ class SpanPool {
     stacks_[Classes::kShapes[span->in_class()].slot][thread % backends()].spans.push(span);
   }
 
+  // A reader that is not seen here finds this span out of use: its state was changed before. O(1) and a system call.
   void give_back(Span* span, bool all) {
+    if (readers_.load(std::memory_order_seq_cst) != 0) return;
     std::size_t there = span->there;
     spans_.give_back(span, there, all);
     span->there = static_cast<std::uint32_t>(there);
@@ -156,8 +161,9 @@ class SpanPool {
   }
 
   Spans& spans_;
-  std::atomic<Span*> made_{nullptr};  // the newest; each leads to the one before it
-  std::atomic<bool> came_{false};     // a span, since all address space was given back
+  std::atomic<Span*> made_{nullptr};          // the newest; each leads to the one before it
+  mutable std::atomic<unsigned> readers_{0};  // that go through all spans
+  std::atomic<bool> came_{false};             // a span, since all address space was given back
   std::atomic<bool> expected_{false};
   std::atomic<bool> wasteful_[Classes::kClasses] = {};
   std::atomic<unsigned> backends_{0};

@@ -70,8 +70,8 @@ class VirtualSpanMap {
   static HeapUsage usage(const Pool& pool) {
     HeapUsage sum{};
     pool.for_each([&](Span* span) {
+      const std::uint32_t state = span->sample();  // first: the class is the one that it is in use for
       const auto& shape = Classes::kShapes[span->in_class()];
-      const std::uint32_t state = span->sample();
       sum.mapped += shape.span;
       std::size_t free = shape.blocks;
       if (state & Span::kHot) {

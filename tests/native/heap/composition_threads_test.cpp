@@ -114,6 +114,34 @@ TEST_P(Composition, AThreadThatFindsNoMemoryAtItsFirstVisitStillFrees) {
   check();
 }
 
+TEST_P(CompositionAlone, WhoAsksForUsageReadsNoSpanThatIsTakenAway) {
+  ScarcePages::most = std::size_t{1} << 40;  // short of address space: what empty spans have goes back at once
+  ScarcePages::left = 0;
+  in_thread([&] { heap.free(heap.allocate(100)); });  // a refusal is noticed
+  ScarcePages::left = SIZE_MAX;
+  std::atomic<bool> done{false};
+  std::atomic<int> rounds{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      std::vector<void*> blocks;
+      for (; !done; ++rounds) {
+        const std::size_t bytes = std::size_t{1000} << random() % 5;
+        for (std::size_t i = 0; i < 200; ++i) blocks.push_back(heap.allocate(bytes));
+        std::shuffle(blocks.begin(), blocks.end(), random);
+        for (void* block : blocks) heap.free(block);
+        blocks.clear();
+      }
+    });
+  }
+  while (rounds < (kSanitized ? 30 : 600)) static_cast<void>(heap.usage());
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  ScarcePages::most = SIZE_MAX;
+  check();
+}
+
 // A handler that runs in the middle of whatever this thread does, many times.
 struct Interrupter {
   static inline const TestedHeap* heap;
