@@ -144,7 +144,7 @@ ONE_IS_NOISIER = np.array([1, 1, 1, 1, 1, 3, 1.0])
 
 
 @pytest.mark.parametrize("sd", [ONE_WANDERS, BASELINE_WANDERS, ONE_IS_NOISIER])
-@pytest.mark.parametrize("blocks", [6, 10])
+@pytest.mark.parametrize("blocks", [6, pytest.param(10, marks=pytest.mark.on_request)])
 def test_unequal_scatter_keeps_the_family_wise_error(sd, blocks):
     """Peak memory is exact under most allocators and wanders under one. Six blocks cannot always tell; docs/method.md
     says so."""
