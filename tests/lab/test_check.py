@@ -47,6 +47,7 @@ FAULTS = {
     "miscounts": "memory/accounting",
     "scatters": "system/page-tables",
     "guards": "system/many-mappings",
+    "peeks": "stress/reports-while-busy",
 }
 # Those that lose a lock at a fork lose it beside whatever part of the C library allocates.
 FAULTS["stuck"] += " process/fork-beside-dlopen process/fork-beside-names process/fork-beside-zones process/fork-beside-threads"

@@ -2,6 +2,7 @@
 // Threads and reallocs at full rate, ten thousand threads at once, and what mallinfo2 makes of threads.
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include "inner.hpp"
 #include "support.hpp"
@@ -206,11 +207,47 @@ void accounting(Report& report, Amount amount) {
     report.note("with 10 MB in use mallinfo2 says %+.1f MB", held / 1e6);
 }
 
+void reports_while_busy(Report& report, Amount amount) {
+  // A refusal tells the library that address space is short: then what becomes empty may go back at once.
+  constexpr std::size_t kRoom = std::size_t{1} << 30, kBlocks = 200;
+  const rlimit limit{used_of(RLIMIT_AS) + kRoom, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) return report.skip("no limit of address space can be set here");
+  volatile std::size_t too_much = 4 * kRoom;
+  free(malloc(too_much));
+  static std::atomic<std::size_t> rounds{0};
+  static std::atomic<int> damaged{0};
+  const std::size_t wanted = amount.of(3'000, 4);
+  on_threads(3, [&](std::size_t index) {
+    Random random(9, index);
+    void* blocks[kBlocks];
+    while (rounds < wanted) {
+      if (index == 0) {
+        static_cast<void>(mallinfo2());
+        malloc_trim(0);
+        continue;
+      }
+      const std::size_t bytes = std::size_t{1000} << random.below(5);
+      for (void*& block : blocks) {
+        if ((block = malloc(bytes))) fill(block, 64, bytes);
+      }
+      for (std::size_t i = 0; i < kBlocks; ++i) {
+        void* block = blocks[i * 7 % kBlocks];  // each once, in another order
+        if (block && !intact(block, 64, bytes)) ++damaged;
+        free(block);
+      }
+      ++rounds;
+    }
+  });
+  if (damaged) report.fail("%d blocks were damaged", damaged.load());
+}
+
 constexpr Inner kStormInners[] = {{"many-at-once", many_at_once}};
 
 constexpr Case kStormCases[] = {
     {"stress", "thread-storm", "threads come and go at full rate and free each other's blocks", thread_storm},
     {"stress", "realloc-storm", "buffers grow side by side in 4 threads; system calls are counted", realloc_storm},
+    {"stress", "reports-while-busy",
+     "mallinfo2 and malloc_trim while 2 threads fill and empty, with little address space", reports_while_busy},
     {"memory", "many-threads", "10,000 threads at once: memory and page tables of each, beside glibc", threads_at_once},
     {"memory", "accounting", "mallinfo2 before and after 100,000 short threads", accounting},
 };

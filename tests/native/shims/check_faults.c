@@ -37,7 +37,8 @@ enum {
   MADVISES,
   MISCOUNTS,
   SCATTERS,
-  GUARDS
+  GUARDS,
+  PEEKS
 };
 
 void* __libc_malloc(size_t);
@@ -93,8 +94,18 @@ static void let_go(void) {
 /* RACY: a list that several threads take from and put on, as if they were one. */
 static void* volatile racy;
 
+/* PEEKS: a page that every hundredth block replaces by another one. */
+static char* page;
+static void replace_page(void) {
+  static __thread int turn __attribute__((tls_model("initial-exec")));
+  if (++turn % 100 != 0) return;
+  char* old = __atomic_exchange_n(&page, (char*)mapping(4096, PROT_READ | PROT_WRITE), __ATOMIC_ACQ_REL);
+  if (old) munmap(old, 4096);
+}
+
 void* malloc(size_t size) {
   static char nothing[16];
+  if (FAULT == PEEKS) replace_page();
   if (FAULT == ONE_ZERO && size == 0) return nothing;
   if (FAULT == BOUNDLESS && size > PTRDIFF_MAX) size = 64;
   if (FAULT == RACY && size >= 50 && size <= 1000) {
@@ -180,8 +191,14 @@ int posix_memalign(void** result, size_t alignment, size_t size) {
 void* valloc(size_t size) { return __libc_memalign(4096, size); }
 void* pvalloc(size_t size) { return __libc_memalign(4096, size > PTRDIFF_MAX ? size : (size + 4095) / 4096 * 4096); }
 
-/* What is counted is exact but for MISCOUNTS: there each thread leaves a kilobyte in the account. */
+/* What is counted is exact but for MISCOUNTS: there each thread leaves a kilobyte in the account. PEEKS reads what
+   another thread may have given back. */
 struct mallinfo2 mallinfo2(void) {
+  if (FAULT == PEEKS && page) {
+    volatile char* at = __atomic_load_n(&page, __ATOMIC_ACQUIRE);
+    sched_yield();
+    (void)*at;
+  }
   struct mallinfo2 (*next)(void) = (struct mallinfo2 (*)(void))dlsym(RTLD_NEXT, "mallinfo2");
   struct mallinfo2 info = next();
   info.uordblks += __atomic_load_n(&forgotten, __ATOMIC_RELAXED);

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "lab/native/fuzz/operation.hpp"
+#include "../operation.hpp"
 
 namespace heapyard::fuzz {
 

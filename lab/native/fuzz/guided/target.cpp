@@ -15,8 +15,8 @@
 #include <cstdlib>
 
 #include "decode.hpp"
-#include "lab/native/fuzz/finding.hpp"
-#include "lab/native/fuzz/player.hpp"
+#include "../finding.hpp"
+#include "../player.hpp"
 
 extern "C" {
 void* heap_aligned_alloc(std::size_t, std::size_t);
