@@ -133,15 +133,17 @@ struct alignas(64) ListSpanOf {
   std::uint32_t free_blocks() const { return remote_count() + local_count.load(std::memory_order_seq_cst); }
 
   // Of a hot span, by whoever asks: blocks on the owner's list, and those not cut yet. The owner may hand blocks out
-  // meanwhile, and the program write into them: so a link is believed only if it is one of this span's blocks. Exact
+  // meanwhile, and the program write into them: so a link is believed only if it is one of this span's blocks. It may
+  // also be of the class before, whose blocks lay in memory that was taken away: so it must be of what is mapped. Exact
   // while the owner does nothing. O(all).
   [[gnu::no_sanitize_thread]] std::uint32_t free_for_owner(std::uint32_t bytes, std::uint32_t all) {
     std::uint32_t count = __atomic_load_n(&uncut, __ATOMIC_RELAXED);
     const auto first = reinterpret_cast<std::uintptr_t>(blocks());
+    const std::uintptr_t mapped = __atomic_load_n(&there, __ATOMIC_RELAXED) - kHeader;
     const Block* block = __atomic_load_n(&local, __ATOMIC_RELAXED);
     while (block != nullptr && count < all) {
       const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(block) - first;
-      if (offset >= std::uintptr_t{all} * bytes || offset % bytes != 0) break;
+      if (offset >= std::uintptr_t{all} * bytes || offset >= mapped || offset % bytes != 0) break;
       ++count;
       block = __atomic_load_n(&block->next, __ATOMIC_RELAXED);
     }
