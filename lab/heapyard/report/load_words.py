@@ -18,17 +18,17 @@ from .terminal_tables import STYLES, name_width, plain_table
 from .words import VERDICT_SIGNS, plain
 
 HEADING = "Under load"
-KEY = "+ better, - worse, = same within the margin, ? undecided; requests: more is better, all else: less"
+KEY = "+ better, - worse, = same within the margin, ? undecided; requests/s: more is better, all else: less"
 # In the order of columns; of each group the first that was measured, with its heading.
 _COLUMNS = (
-    (("request_rate", "requests"),),
+    (("request_rate", "requests/s"),),
     (("latency_p50", "median"), ("latency_mean", "mean")),
     (("latency_p99", "p99"), ("latency_p95", "p95"), ("latency_max", "longest")),
     (("cpu_per_request", "CPU each"), ("load_cpu", "CPU")),
     (("left_rss", "RSS left"),),
     (("steady_rss", "steady RSS"),),
 )
-WIDTH = 10  # columns of `8,786 1/s+`
+WIDTH = 10  # columns of `11.2 MiB+`
 MOST_AT_80 = 5  # columns beside a name of usual length
 
 
@@ -61,7 +61,8 @@ def load_rows(analysis: Analysis) -> list[tuple[Standing, list[Entry]]]:
             cell = cells[metric]
             mean = next((s.mean for s in cell.summaries if s.treatment == row.treatment), None)
             verdict = next((c.verdict for c in cell.comparisons if c.treatment == row.treatment), None)
-            entries.append(Entry("failed" if mean is None else format_value(mean, metric_named(metric).unit), verdict))
+            unit = "1" if metric == "request_rate" else metric_named(metric).unit  # the heading has it
+            entries.append(Entry("failed" if mean is None else format_value(mean, unit), verdict))
         found.append((row, entries))
     return found
 

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What load generators print, as wrk 4.1, hey 0.1.4, h2load 1.52, vegeta 12, redis-benchmark 7, pgbench 15 and sysbench 1.0 do."""
+
+from __future__ import annotations
+
+import pytest
+from heapyard.catalog.load_generators import GENERATORS, NotUnderstood, generator_of, keeps_pace, read_output
+
+WRK = """Running 2s test @ http://127.0.0.1:8123/
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     1.83ms    3.57ms  28.63ms   90.08%
+    Req/Sec    15.14k    11.30k   29.21k    52.50%
+  Latency Distribution
+     50%  283.00us
+     99%   17.75ms
+  60652 requests in 2.06s, 9.25MB read
+  Non-2xx or 3xx responses: 7
+"""
+HEY = """
+  Total:\t2.0033 secs
+  Slowest:\t0.0338 secs
+  Average:\t0.0005 secs
+Latency distribution:
+  99% in 0.0057 secs
+Status code distribution:
+  [200]\t30383 responses
+  [503]\t2 responses
+"""
+H2LOAD = """finished in 70.37ms, 42634.23 req/s, 6.51MB/s
+requests: 3000 total, 3000 started, 3000 done, 2999 succeeded, 1 failed, 0 errored, 0 timeout
+time for request:       29us      5.06ms       184us       409us    97.87%
+"""
+VEGETA = """Requests      [total, rate, throughput]         400, 200.76, 200.74
+Duration      [total, attack, wait]             1m1.993s, 1.992s, 203.293µs
+Latencies     [min, mean, 50, 90, 95, 99, max]  85.086µs, 289.88µs, 259.107µs, 356.393µs, 414.732µs, 865.082µs, 4.455ms
+Success       [ratio]                           99.50%
+"""
+REDIS = """  10000 requests completed in 0.50 seconds
+  latency summary (msec):
+          avg       min       p50       p95       p99       max
+        0.598     0.168     0.559     0.847     1.935     7.103
+  10000 requests completed in 0.25 seconds
+  latency summary (msec):
+          avg       min       p50       p95       p99       max
+        0.498     0.168     0.459     0.947     1.535     9.103
+"""
+PGBENCH = """number of transactions actually processed: 1000/1000
+number of failed transactions: 3 (0.300%)
+latency average = 2.500 ms
+tps = 400.000000 (without initial connection time)
+"""
+SYSBENCH = """    total time:                          10.0s
+    total number of events:              1055
+
+Latency (ms):
+         avg:                                    1.50
+         max:                                   76.18
+         95th percentile:                        2.00
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "requests", "seconds", "failed", "latencies"),
+    [
+        ("wrk", WRK, 60652, 2.06, 7, {"mean": 0.00183, "max": 0.02863, "p50": 0.000283, "p99": 0.01775}),
+        ("hey", HEY, 30385, 2.0033, 2, {"mean": 0.0005, "max": 0.0338, "p99": 0.0057}),
+        ("h2load", H2LOAD, 2999, 0.07037, 1, {"mean": 0.000184, "max": 0.00506}),
+        ("vegeta", VEGETA, 400, 61.993, 2, {"mean": 0.00028988, "p50": 0.000259107, "p90": 0.000356393, "p95": 0.000414732,
+                                            "p99": 0.000865082, "max": 0.004455}),
+        ("redis-benchmark", REDIS, 20000, 0.75, 0, {"mean": 0.000598, "p50": 0.000559, "p95": 0.000947, "p99": 0.001935,
+                                                    "max": 0.009103}),
+        ("pgbench", PGBENCH, 1000, 2.5, 3, {"mean": 0.0025}),
+        ("sysbench", SYSBENCH, 1055, 10, 0, {"mean": 0.0015, "max": 0.07618, "p95": 0.002}),
+    ],
+)  # fmt: skip
+def test_an_output_is_understood(
+    name: str, text: str, requests: float, seconds: float, failed: float, latencies: dict[str, float]
+) -> None:
+    served = read_output(GENERATORS[name], text, wall=1.0)
+    assert served.requests == requests and served.seconds == pytest.approx(seconds) and served.failed == failed
+    assert served.latencies == pytest.approx(latencies)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("text", ["", "{", "{}", "hello\n" * 3, "Total: 1\n"])
+def test_another_output_is_not(name: str, text: str) -> None:
+    with pytest.raises(NotUnderstood):
+        read_output(GENERATORS[name], text, wall=1.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "paced"),
+    [
+        ("wrk -t2 -c8 http://x", "wrk", False),
+        ("wrk -t2 -R100 http://x", "wrk", True),
+        ("echo 'GET http://x' | vegeta attack | vegeta report", "vegeta", True),
+        ("PGPORT=1 /usr/bin/pgbench -R 100", "pgbench", True),
+        ("sysbench --rate=3 oltp_read_write run", "sysbench", True),
+        ("cd x && ab -n 3 y", "ab", False),
+    ],
+)
+def test_the_generator_of_a_line(line: str, name: str, paced: bool) -> None:
+    found = generator_of(line)
+    assert found is not None and found.name == name and keeps_pace(found, line) is paced
+
+
+def test_a_line_of_no_generator() -> None:
+    assert generator_of("./my_client 'unclosed") is None
