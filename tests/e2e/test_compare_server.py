@@ -64,3 +64,5 @@ def test_options_of_a_load_need_one(tmp_path: Path) -> None:
     assert done.returncode == 2 and "--ready is for a server, whose load --load gives" in done.stderr
     done = compare(tmp_path, "--load", "ab {port}")
     assert done.returncode == 2 and "--load is for your own server" in done.stderr
+    done = compare(tmp_path, "--count-syscalls", "--load", "ab {port}", *server(tmp_path))
+    assert done.returncode == 2 and "not a server under --load" in done.stderr

@@ -158,6 +158,8 @@ def _own_command(own: tuple[str, ...] | None, output: Path | None, options: dict
     from .standard_input import spool_stdin
 
     load = load_of(options)
+    if load and (options["count_syscalls"] or options["count_instructions"]):
+        raise UsageError("--count-syscalls and --count-instructions need a program that ends by itself, not a server under --load")
     if own is None:
         if load:
             raise UsageError("--load is for your own server, whose command goes after --")
