@@ -110,7 +110,7 @@ def test_kill_9_at_any_time_loses_at_most_the_trial_in_flight(yard, seed):
     assert again.returncode != 0 or "finished" in again.stdout + again.stderr
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_kill_9_in_slices_loses_at_most_the_block_in_flight(yard, seed):
     chance = random.Random(seed)
     process = yard.start(*yard.comparison(program("mallocs"), 6000, blocks=BLOCKS, options=["--interleave", "slices"]))

@@ -382,7 +382,7 @@ def test_a_program_that_writes_over_its_rings(tmp_path: Path, way: str):
 def test_a_killed_collector_harms_nobody(tmp_path: Path, way: str):
     """kill -9 at random times: the program goes on to its end and its answer, and the file opens up to the kill."""
     pick = random.Random(2)
-    for turn in range(KILLS // 5):
+    for turn in range(KILLS // 10):
         folder = tmp_path / str(turn)
         collector = Collector(folder, Plan(["subject"], **plan(way)))
         child = subprocess.Popen([program("subject"), "spin-a-while"], stdout=subprocess.PIPE,

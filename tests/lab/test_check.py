@@ -94,7 +94,7 @@ def test_a_library_without_a_fault_passes(label: str) -> None:
 
 
 HEAPS = [heap.name for heap in own_heaps()]
-WHOLLY = ("bfm", "bfm-single", "scalloc", "elfmalloc", "heapyard")
+WHOLLY = ("bfm", "scalloc", "elfmalloc", "heapyard")
 
 
 # Asked of the first ones alone for the time they take.
@@ -102,14 +102,18 @@ SLOW = [f"process/fork-beside-{what}" for what in ("dlopen", "names", "zones", "
     "stress/thread-storm", "stress/realloc-storm"]
 
 
-@pytest.mark.parametrize("heap", HEAPS)
-def test_our_heaps_pass_every_case(heap: str) -> None:
-    # Variants share their layers with the first ones: what they cannot change is not asked of each again.
-    groups = {c.group for c in all_cases()} if heap in WHOLLY else {"conformance", "c++", "stress"}
+GROUPS = {c.group for c in all_cases()}
+# Variants share their layers with the first ones: what they cannot change is asked of each on request alone. The one with a
+# single lock for all threads is asked about forks too.
+SHORT = {heap: {"conformance", "c++"} | ({"process"} if heap == "bfm-single" else set()) for heap in HEAPS if heap not in WHOLLY}
+ASKED = [pytest.param(heap, SHORT.get(heap, GROUPS), id=heap) for heap in HEAPS]
+ASKED += [pytest.param(heap, GROUPS - asked, id=f"{heap}, the rest", marks=pytest.mark.on_request) for heap, asked in SHORT.items()]
+
+
+@pytest.mark.parametrize(("heap", "groups"), ASKED)
+def test_our_heaps_pass_every_case(heap: str, groups: set[str]) -> None:
     cases = [c for c in all_cases() if c.group in groups and c.label not in ("latency/longest-call", *SLOW)]
-    if heap == "bfm-single":  # what the kernel is asked for is bfm's
-        cases = [c for c in cases if c.group != "system"]
-    elif heap in WHOLLY:
+    if heap in WHOLLY:
         cases += [case(label) for label in SLOW]
     found = [run_case(c, library(heap), "quick") for c in cases]
     assert not [f for f in found if f.verdict == "fail"]

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "consistent_tree.hpp"
+#include "sanitized.hpp"
 #include "test_pages.hpp"
 
 namespace heapyard {
@@ -49,7 +50,7 @@ bool holds(const void* range, const Held& held) {
 TEST_F(BestFit, RandomRangesKeepTheirContentsAndJoinAgain) {
   std::map<char*, Held> held;
   std::mt19937 random(7);
-  for (int step = 0; step < 60'000; ++step) {
+  for (int step = 0; step < (test::kSanitized ? 15'000 : 60'000); ++step) {
     const unsigned what = random() % 10;
     const std::size_t bytes = 1 + random() % (random() % 20 == 0 ? 300'000 : 4'000);
     if (what < 5) {
