@@ -230,8 +230,8 @@ main()
 @pytest.mark.parametrize("version", list(PYTHONS)[:1])  # the functions of a newer interpreter take half a minute to look up
 def test_functions_are_shown(tmp_path: Path, version: str) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "-I", "-m", "heapyard", "profile", "--python", "--no-html", "--mode", "exact", "--never-step", "--json",
-               "-o", str(tmp_path / "kept.hytrace"), "--", PYTHONS[version], str(tmp_path / "script.py")]
+    command = [sys.executable, "-I", "-m", "heapyard", "profile", "--python", "--no-html", "--mode", "exact", "--never-step",
+               "--json", "-o", str(tmp_path / "kept.hytrace"), "--", PYTHONS[version], str(tmp_path / "script.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     owned: dict[str, int] = defaultdict(int)
