@@ -71,6 +71,7 @@ QUESTIONS = {
     "Which can I forget?": r"Out, worse in one and better in none: \w+",
     "How small a difference can I believe?": r"no time difference below [\d.]+ % deserves belief",
     "What would more time bring?": r"Four times the budget would bring ±[\d.]+ % of time in place of ±[\d.]+ %",
+    "How do I switch?": r"To switch for good \(first run: heapyard check \w+\): heapyard wrap mimalloc",
     "Where is the rest?": r"Every number and figure.*: heapyard report \S+ --open",
 }
 

@@ -78,6 +78,8 @@ def command(
     amount = "quick" if quick else "deep" if instructions else "usual"
     with stop_on_signals() as stop:
         cards = _run(allocators, cases, amount, stop, change_system)
+        if not only and not quick:
+            _remember(cards)
         _print(cards, json_)
         if markdown and not stop.is_set():
             from ..execute.environment import snapshot
@@ -133,6 +135,14 @@ def _run(
                 return cards
             cards.append(ReportCard(allocator, tuple(found)))
     return cards
+
+
+def _remember(cards: Sequence[ReportCard]) -> None:
+    from ..store.checked import remember
+
+    for card in cards:
+        if card.complete:
+            remember(card)
 
 
 def _print(cards: Sequence[ReportCard], json_: bool) -> None:

@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("heapyard.cli.export", "Write an experiment's data as CSV, JSON Lines, Parquet, pyperf JSON or for gnuplot."),
     "profile": ("heapyard.cli.profile.verb", "Show which call chains own the memory of a program over time."),
     "check": ("heapyard.cli.check", "Say whether a malloc library is safe to switch to."),
+    "wrap": ("heapyard.cli.wrap", "Run a command under an allocator, or say how to switch to it for good."),
     "fuzz": ("heapyard.cli.fuzz", "Look for faults of a malloc library with random calls of its whole interface."),
     "soak": ("heapyard.cli.soak", "Run whole test suites of real programs under a malloc library, beside glibc."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),

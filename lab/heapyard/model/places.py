@@ -99,6 +99,11 @@ def soaked() -> Path:
     return results().parent / "soak" if not os.environ.get("HEAPYARD_RESULTS") else results() / "soak"
 
 
+def checked() -> Path:
+    """What `check` said of libraries: `checked` beside the experiments' folder."""
+    return results().parent / "checked" if not os.environ.get("HEAPYARD_RESULTS") else results() / "checked"
+
+
 def user_catalog() -> Path:
     """The user's own allocators and programs, one TOML file."""
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")

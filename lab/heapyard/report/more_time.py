@@ -27,7 +27,7 @@ def what_would_decide(analysis: Analysis) -> str:
 
 
 def more_time(analysis: Analysis) -> str:
-    """One or two sentences: what is open and how long it would take, how the intervals would narrow, and what would not."""
+    """One sentence: what is open and how long it would take at most."""
     time = analysis.over_all(analysis.time)
     if time is None or not any(bounded(c.interval) for c in time.comparisons):
         return ""
@@ -40,12 +40,9 @@ def more_time(analysis: Analysis) -> str:
     every = sum(len(cell.comparisons) for cell in analysis.cells if cell.metric in analysis.primary)
     if open_:
         longest = max((c.blocks_to_decide or 0) * analysis.round_seconds for c in open_)
-        lasting = f" (up to {format_duration(longest)})" if longest else ""
-        settled = f"more time{lasting} would settle {len(open_)} of {every} single comparisons"
-    else:
-        settled = "more time would settle nothing"
-    rest = "; another program needs more programs, not more time" if analysis.workload_noun == "program" else ""
-    return f"All is decided over these {analysis.workload_noun}s: {settled}{rest}."
+        lasting = f" ({format_duration(longest)} more)" if longest else ""
+        return f"All is decided here; {len(open_)} of {every} single comparisons are open{lasting}."
+    return "All is decided here: more time would settle nothing."
 
 
 def _noisiest(analysis: Analysis) -> str:

@@ -21,7 +21,7 @@ from .agreement import ranks_and_means, variance_and_verdict
 from .another_program import left_out_words
 from .anova_words import heading, warnings
 from .answer_table import answer_heading, answer_table
-from .choice import dominated
+from .choice import choose, dominated
 from .claims import SIGNS, STYLES, tally
 from .curves.tables import curve_tables
 from .curves.tables import heading as figure_heading
@@ -30,6 +30,7 @@ from .huge_page_words import huge_pages_of
 from .more_time import four_times, more_time
 from .scatter_text import scatter
 from .standings import standings
+from .switch_words import switch_for_good
 from .terminal_tables import anova_table, cell_table, figure_tables, grids, ranking_table, trend_table
 from .trend_words import ranking_heading, refusals, trends_by_figure
 from .verdict import answered
@@ -75,7 +76,7 @@ def print_answer(
         _paragraph(console, f"Claims of others: {tally(analysis.judgements)}; why: --verbose.")
     for note in analysis.notes if verbose else ():
         _paragraph(console, f"Note: {note}")
-    for what, command in _what_next(analysis, record, verbose=verbose):
+    for what, command in _what_next(analysis, record, choose(analysis, preference), verbose=verbose):
         _command(console, what, command)
 
 
@@ -247,10 +248,12 @@ def _control(console: Console, analysis: Analysis) -> None:
     _paragraph(console, control_in_words(analysis), "bold red" if analysis.control.alarming else "")
 
 
-def _what_next(analysis: Analysis, record: Record, *, verbose: bool) -> list[tuple[str, str]]:
+def _what_next(analysis: Analysis, record: Record, chosen: str | None, *, verbose: bool) -> list[tuple[str, str]]:
     """What one can do with this answer: (sentence, command)."""
     notes = f", {counted(len(analysis.notes), 'note')}" if analysis.notes and not verbose else ""
     known = [(f"Every number and figure{notes}:", f"heapyard report {record.id} --open")]
+    if chosen is not None:
+        known.append(switch_for_good(record, chosen))
     if verbose:
         known.append(("Trials behind each number:", f"heapyard show {record.id} --trials"))
     if record.status == "interrupted":
