@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,9 +26,9 @@ BFM = find_allocators(["bfm"])[0]
 VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f"), min_size=1)
 
 
-def wrap(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
+def wrap(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-I", "-m", "heapyard", "wrap", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
 
 
 def test_the_command_runs_under_it_with_its_own_input_output_and_exit_code() -> None:

@@ -37,12 +37,12 @@ def command(allocator: str, words: tuple[str, ...], json_: bool) -> int:
     """
     [chosen] = named_libraries([allocator], all_=False)
     environment = environment_of(chosen)
-    if not words:
-        _print(chosen, environment, json_)
-        return 0
-    if json_:
+    if words and json_:
         raise UsageError("--json prints how to switch; leave it out to run the command")
-    _become(list(words), environment)
+    if words:
+        _become(list(words), environment)
+    _print(chosen, environment, json_)
+    return 0
 
 
 def _become(words: list[str], environment: dict[str, str]) -> NoReturn:
