@@ -55,6 +55,7 @@ _MEMORY = (
 _WORK = (
     Metric("cpu_per_request", "CPU time per request", "s", about="of the server and its processes, while the load ran"),
     Metric("load_cpu", "CPU time under load", "s", about="of the server and its processes, while the load ran"),
+    Metric("faults_per_request", "faults per request", "1", about="minor ones of the server's processes, while the load ran"),
     Metric("load_faults", "minor faults under load", "1", scale="count"),
 )
 
@@ -91,6 +92,8 @@ def serve(program: Program, server: Running, scene: Scene, settings: Settings, s
 
 def _answer(loads: Sequence[Run], responses: Responses, did: Work, loaded: tuple[float, float]) -> Client:
     metrics = dict(responses.metrics) | {"load_faults": float(did.faults)}
+    if responses.requests:
+        metrics["faults_per_request"] = did.faults / responses.requests
     if did.cpu > 0:
         metrics["load_cpu"] = did.cpu
         if responses.requests:
