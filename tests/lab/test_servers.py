@@ -106,6 +106,13 @@ def test_what_a_load_generator_tells_is_read_and_divided(scripts: Path) -> None:
     assert m["requests"] == 4 and m["request_rate"] == 8 and m["time_per_request"] == pytest.approx(0.125)
     assert m["latency_p99"] == pytest.approx(0.2) and m["failed_requests"] == 1
     assert m["cpu_per_request"] == pytest.approx(m["load_cpu"] / 4)
+    assert m["faults_per_request"] == m["load_faults"] / 4
+
+
+def test_server_load_and_helpers_run_in_the_users_folder(scripts: Path) -> None:
+    ask = "test -e ask.py && /usr/bin/python3 ./ask.py {port}"
+    outcome = trial(scripts, server(scripts, f"{ask} hello", ready="test -e ask.py", warm_up=f"{ask} hello", stop=f"{ask} bye"))
+    assert outcome.status == "ok", outcome.reason
 
 
 def test_loads_at_the_same_time_are_added_up(scripts: Path) -> None:

@@ -37,11 +37,12 @@ class NotUnderstood(Exception):
 class Generator:
     """`read` gives what its output says, or raises NotUnderstood. `paced`: words of a command by which requests are sent at
     a rate, and a server that stalls makes those that wait count. Without them each waits for the last answer, and the
-    latencies of a stall are left out (coordinated omission)."""
+    latencies of a stall are left out (coordinated omission). `fills_in`: it then adds what it reckons was left out."""
 
     name: str
     read: Callable[[str], Served]
     paced: tuple[str, ...] = ()
+    fills_in: bool = False
 
 
 def generator_of(line: str) -> Generator | None:
@@ -52,10 +53,22 @@ def generator_of(line: str) -> Generator | None:
 def keeps_pace(generator: Generator, line: str) -> bool:
     """Does the command send requests at a rate of its own, whatever the server does?"""
     words = _words(line)
+    if generator.name == "k6":
+        return any(_has_arrival_rate(word) for word in words)
+    if generator.name == "vegeta" and re.search(r"-rate[= ]0\b", line):
+        return False  # as fast as answers come
     return generator.name in _ALWAYS_PACED or any(
         word == option or word.startswith(f"{option}=" if option.startswith("--") else option)
         for word in words for option in generator.paced
     )
+
+
+def _has_arrival_rate(word: str) -> bool:
+    """Is it a script of k6 with an executor that starts requests at a rate?"""
+    try:
+        return word.endswith((".js", ".ts")) and "-arrival-rate" in Path(word).read_text(errors="replace")
+    except OSError:
+        return False
 
 
 def _words(line: str) -> list[str]:
@@ -251,7 +264,7 @@ _ALWAYS_PACED = ("wrk2", "vegeta")
 
 GENERATORS: dict[str, Generator] = {
     generator.name: generator for generator in (
-        Generator("wrk", _wrk, ("-R", "--rate")),
+        Generator("wrk", _wrk, ("-R", "--rate"), fills_in=True),  # since 4.0: CHANGES of wrk, "correction of coordinated omission"
         Generator("wrk2", _wrk),
         Generator("hey", _hey),
         Generator("oha", _hey, ("--latency-correction",)),

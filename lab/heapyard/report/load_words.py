@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
+from ..catalog.load_generators import GENERATORS
 from ..model.analysis import Analysis, Verdict
 from ..model.experiment import Experiment
 from ..model.metrics import metric_named
@@ -86,13 +87,19 @@ def sentences(analysis: Analysis, experiment: Experiment) -> list[str]:
     """What to know of the figures."""
     failed = _failed(analysis)
     told = [f"Requests failed, on average of a trial, under {', '.join(failed)}."] if failed else []
-    for server in (program.server for program in experiment.programs if program.server and program.server.generator):
-        if not server.paced and any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
-            told.append(
-                f"{server.generator} waits for an answer before it asks again on a connection. So its latencies leave out what a "
-                "stall costs the requests behind it (coordinated omission)."
-            )
+    if any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
+        told += [_omission(program.server.generator) for program in experiment.programs
+                 if program.server and program.server.generator and not program.server.paced]
     return told
+
+
+def _omission(name: str) -> str:
+    """What becomes of a stall in the latencies of a generator that does not send at a rate."""
+    waits = f"{name} waits for an answer before it asks again on a connection."
+    if (known := GENERATORS.get(name)) and known.fills_in:
+        return (f"{waits} To its latencies it adds, as an estimate, the requests that each slow answer kept it from sending. "
+                "A load at a rate of its own measures them.")
+    return f"{waits} So its latencies leave out what a stall costs the requests behind it (coordinated omission)."
 
 
 def _failed(analysis: Analysis) -> Sequence[str]:

@@ -48,7 +48,7 @@ def run_at_once(
             json=scene.lab / f"{name}{number}.json",
             stdout=scene.lab / f"{name}{number}.stdout",
             stderr=scene.lab / f"{name}{number}.stderr",
-            cwd=scene.dir,
+            cwd=program.cwd or scene.dir,
             timeout=seconds,
             sample=False,
         )

@@ -79,7 +79,7 @@ def _command_succeeds(program: Program, scene: Scene) -> Callable[[], bool]:
     def run() -> bool:
         try:
             done = subprocess.run(
-                words, env=env, cwd=scene.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                words, env=env, cwd=program.cwd or scene.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 timeout=plan.ready_seconds, check=False,
             )
         except subprocess.TimeoutExpired:
