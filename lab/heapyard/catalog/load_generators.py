@@ -37,12 +37,14 @@ class NotUnderstood(Exception):
 class Generator:
     """`read` gives what its output says, or raises NotUnderstood. `paced`: words of a command by which requests are sent at
     a rate, and a server that stalls makes those that wait count. Without them each waits for the last answer, and the
-    latencies of a stall are left out (coordinated omission). `fills_in`: it then adds what it reckons was left out."""
+    latencies of a stall are left out (coordinated omission). `fills_in`: it then adds what it reckons was left out.
+    `step`: of the latencies that it prints, in seconds, where they are coarse."""
 
     name: str
     read: Callable[[str], Served]
     paced: tuple[str, ...] = ()
     fills_in: bool = False
+    step: float = 0.0
 
 
 def generator_of(line: str) -> Generator | None:
@@ -55,7 +57,7 @@ def keeps_pace(generator: Generator, line: str) -> bool:
     words = _words(line)
     if generator.name == "k6":
         return any(_has_arrival_rate(word) for word in words)
-    if generator.name == "vegeta" and re.search(r"-rate[= ]0\b", line):
+    if generator.name == "vegeta" and re.search(r"-rate[= ]0(?![\d.])", line):
         return False  # as fast as answers come
     return generator.name in _ALWAYS_PACED or any(
         word == option or word.startswith(f"{option}=" if option.startswith("--") else option)
@@ -166,13 +168,16 @@ def _h2load(text: str) -> Served:
 
 
 def _redis_benchmark(text: str) -> Served:
-    """All its tests together; a latency is that of the slowest test."""
+    """All its tests together; a latency is that of the slowest test. Their seconds have two digits, so their rates tell more."""
     latencies: dict[str, float] = {}
-    requests = seconds = 0.0
-    for match in re.finditer(rf"^\s*{_NUMBER} requests completed in {_NUMBER} seconds", text, re.MULTILINE):
-        requests, seconds = requests + float(match[1]), seconds + float(match[2])
-    if not requests:
+    tests = re.findall(rf"^\s*{_NUMBER} requests completed in {_NUMBER} seconds", text, re.MULTILINE)
+    rates = re.findall(rf"^\s*throughput summary: {_NUMBER} requests per second", text, re.MULTILINE)
+    if not tests:
         raise NotUnderstood("'requests completed in'; leave out -q and --csv")
+    requests = sum(float(number) for number, _ in tests)
+    seconds = sum(float(took) for _, took in tests)
+    if len(rates) == len(tests):
+        seconds = sum(float(number) / float(rate) for (number, _), rate in zip(tests, rates, strict=True))
     for lines in re.finditer(r"^\s+avg\s+min\s+p50\s+p95\s+p99\s+max\s*\n(.*)$", text, re.MULTILINE):
         mean, _, *others = (float(word) / 1e3 for word in lines[1].split())
         for name, value in zip(("mean", "p50", "p95", "p99", "max"), (mean, *others), strict=False):
@@ -209,13 +214,14 @@ def _sysbench(text: str) -> Served:
 
 
 def _vegeta(text: str) -> Served:
+    """Requests that met no server have the status 0: they were not answered, and failed."""
     if text.lstrip().startswith("{"):
         told = _object(text)
         named = {"mean": "mean", "max": "max", "50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99"}
         latencies = {named[name]: value * 1e-9 for name, value in told["latencies"].items() if name in named}
-        requests = float(told["requests"])
+        requests, unanswered = float(told["requests"]), float(told["status_codes"].get("0", 0))
         seconds = (told["duration"] + told["wait"]) * 1e-9
-        return Served(requests, seconds, latencies, round(requests * (1 - told["success"])))
+        return Served(requests - unanswered, seconds, latencies, round(requests * (1 - told["success"])))
     requests = _number(rf"^Requests\s.*\]\s+{_NUMBER},", text, "the line 'Requests'; end the load with '| vegeta report'")
     seconds = _durations(_found(r"^Duration\s.*\]\s+([^,]+),", text, "the line 'Duration'")[1])
     names, values = _found(r"^Latencies\s+\[(.*)\]\s+(.*)$", text, "the line 'Latencies'").groups()
@@ -224,19 +230,22 @@ def _vegeta(text: str) -> Served:
         if name != "min":
             latencies[f"p{name}" if name.isdigit() else name] = _durations(value)
     success = _number(rf"^Success\s.*\]\s+{_NUMBER}%", text, "the line 'Success'")
-    return Served(requests, seconds, latencies, round(requests * (1 - success / 100)))
+    nobody = re.search(r"^Status Codes\s.*\s0:(\d+)", text, re.MULTILINE)
+    return Served(requests - (float(nobody[1]) if nobody else 0), seconds, latencies, round(requests * (1 - success / 100)))
 
 
 def _k6(text: str) -> Served:
+    """What it dropped, for want of virtual users at an arrival rate, failed as well: the server was too slow for it."""
     line = _found(r"^\s*http_req_duration\.*:\s+(.*)$", text, "the line 'http_req_duration'")[1]
     latencies = {}
     for name, value in re.findall(r"(avg|med|max|p\([\d.]+\))=(\S+)", line):
         shown = {"avg": "mean", "med": "p50"}.get(name, name.replace("(", "").replace(")", ""))
         latencies[shown] = _durations(value)
     made = _found(rf"^\s*http_reqs\.*:\s+{_NUMBER}\s+{_NUMBER}/s", text, "the line 'http_reqs'")
-    failed = re.search(rf"^\s*http_req_failed\.*:\s+{_NUMBER}%", text, re.MULTILINE)
+    failed = re.search(r"^\s*http_req_failed\.*:\s+\S+%\s+(?:✓ )?(\d+)", text, re.MULTILINE)  # a tick until k6 0.57
+    dropped = re.search(r"^\s*dropped_iterations\.*:\s+(\d+)", text, re.MULTILINE)
     requests = float(made[1])
-    return Served(requests, requests / float(made[2]), latencies, round(requests * float(failed[1]) / 100) if failed else 0.0)
+    return Served(requests, requests / float(made[2]), latencies, sum(float(found[1]) for found in (failed, dropped) if found))
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -266,9 +275,9 @@ GENERATORS: dict[str, Generator] = {
     generator.name: generator for generator in (
         Generator("wrk", _wrk, ("-R", "--rate"), fills_in=True),  # since 4.0: CHANGES of wrk, "correction of coordinated omission"
         Generator("wrk2", _wrk),
-        Generator("hey", _hey),
+        Generator("hey", _hey, step=1e-4),
         Generator("oha", _hey, ("--latency-correction",)),
-        Generator("ab", _ab),
+        Generator("ab", _ab, step=1e-3),
         Generator("h2load", _h2load),
         Generator("redis-benchmark", _redis_benchmark),
         Generator("memtier_benchmark", _memtier),

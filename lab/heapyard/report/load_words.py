@@ -16,7 +16,7 @@ from ..model.metrics import metric_named
 from ..model.units import format_value
 from .standings import Standing, standings
 from .terminal_tables import STYLES, name_width, plain_table
-from .words import VERDICT_SIGNS, plain
+from .words import VERDICT_SIGNS, percent, plain
 
 HEADING = "Under load"
 KEY = "+ better, - worse, = same within the margin, ? undecided; requests/s: more is better, all else: less"
@@ -90,7 +90,19 @@ def sentences(analysis: Analysis, experiment: Experiment) -> list[str]:
     if any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
         told += [_omission(program.server.generator) for program in experiment.programs
                  if program.server and program.server.generator and not program.server.paced]
-    return told
+    return told + [text for program in experiment.programs if program.server
+                   if (text := _coarse(analysis, program.name, program.server.generator, experiment.settings.margin_time))]
+
+
+def _coarse(analysis: Analysis, workload: str, name: str, margin: float) -> str:
+    """Whether half a step of the latencies that a generator prints is more than the margin."""
+    step = GENERATORS[name].step if name in GENERATORS else 0.0
+    of = [metric for metric, _ in shown_columns(analysis) if metric.startswith("latency_p")]
+    means = [s.mean for c in analysis.cells if c.workload == workload and c.metric in of for s in c.summaries]
+    if not any(step / 2 > margin * mean for mean in means):
+        return ""
+    return (f"{name} prints latencies in steps of {format_value(step, 's')}, which is too coarse to tell {percent(margin)} apart "
+            "here.")
 
 
 def _omission(name: str) -> str:
