@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ..catalog.load_generators import GENERATORS
-from ..model.analysis import Analysis, Verdict
+from ..model.analysis import Analysis, Modes, Verdict
 from ..model.experiment import Experiment
 from ..model.metrics import metric_named
 from ..model.units import format_value
 from .standings import Standing, standings
 from .terminal_tables import STYLES, name_width, plain_table
-from .words import VERDICT_SIGNS, percent, plain
+from .words import VERDICT_SIGNS, listed, percent, plain
 
 HEADING = "Under load"
 KEY = "+ better, - worse, = same within the margin, ? undecided; requests/s: more is better, all else: less"
@@ -86,12 +86,24 @@ def load_table(analysis: Analysis, width: int) -> Table:
 def sentences(analysis: Analysis, experiment: Experiment) -> list[str]:
     """What to know of the figures."""
     failed = _failed(analysis)
-    told = [f"Requests failed, on average of a trial, under {', '.join(failed)}."] if failed else []
+    told = [two_modes(modes) for modes in analysis.modes]
+    told += [f"Requests failed, on average of a trial, under {', '.join(failed)}."] if failed else []
     if any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
         told += [_omission(program.server.generator) for program in experiment.programs
                  if program.server and program.server.generator and not program.server.paced]
     return told + [text for program in experiment.programs if program.server
                    if (text := _coarse(analysis, program.name, program.server.generator, experiment.settings.margin_time))]
+
+
+def two_modes(modes: Modes) -> str:
+    """The two groups of trials, and what follows."""
+    metric = metric_named(modes.metric)
+    low, high = (format_value(value, metric.unit) for value in (modes.low, modes.high))
+    others = f", as do those of {listed(list(modes.others), 3)}" if modes.others else ""
+    return (
+        f"The trials of {modes.treatment} fall into two groups{others}: in {modes.in_low} the {metric.title} is about {low}, in "
+        f"{modes.in_high} about {high}. The mean of a few such trials says little."
+    )
 
 
 def _coarse(analysis: Analysis, workload: str, name: str, margin: float) -> str:
