@@ -56,7 +56,7 @@ def keeps_pace(generator: Generator, line: str) -> bool:
     """Does the command send requests at a rate of its own, whatever the server does?"""
     words = _words(line)
     if generator.name == "k6":
-        return any(_has_arrival_rate(word) for word in words)
+        return any("-arrival-rate" in _script(word) for word in words)
     if generator.name == "vegeta" and re.search(r"-rate[= ]0(?![\d.])", line):
         return False  # as fast as answers come
     return generator.name in _ALWAYS_PACED or any(
@@ -65,12 +65,27 @@ def keeps_pace(generator: Generator, line: str) -> bool:
     )
 
 
-def _has_arrival_rate(word: str) -> bool:
-    """Is it a script of k6 with an executor that starts requests at a rate?"""
+def tail_of(generator: Generator, line: str) -> str:
+    """The response that tells of slow requests, of those that this command prints."""
+    words = _words(line)
+    if generator.name == "pgbench":
+        return "latency_mean"
+    if generator.name == "sysbench":
+        percentile = next((word.partition("=")[2] for word in words if word.startswith("--percentile=")), "95")
+        return f"latency_p{percentile}" if percentile != "0" else "latency_mean"
+    if generator.name == "k6":
+        return "latency_p99" if "p(99)" in line or any("p(99)" in _script(word) for word in words) else "latency_p95"
+    if generator.name in ("wrk", "wrk2"):
+        return "latency_p99" if {"--latency", "-L", "--u_latency", "-U"} & set(words) else "latency_mean"
+    return "latency_p99"
+
+
+def _script(word: str) -> str:
+    """Of k6, if the word is its file; else nothing."""
     try:
-        return word.endswith((".js", ".ts")) and "-arrival-rate" in Path(word).read_text(errors="replace")
+        return Path(word).read_text(errors="replace") if word.endswith((".js", ".ts")) else ""
     except OSError:
-        return False
+        return ""
 
 
 def _words(line: str) -> list[str]:

@@ -208,6 +208,8 @@ def _verdict(
         killed = f"killed by signal {number} ({Signals(number).name if number in Signals._value2member_map_ else number})"
     if client and client.failed:
         how = killed or f"with exit code {found['exit_code']}" if client.died else ""
+        if client.died and not client.loaded[1] and found.get("exit_code") == 0:
+            how += "; a server must stay in the foreground"
         return "server", f"{under}: {client.failed}{', ' if how else ''}{how}{said}"
     if client and ended_as_asked(program, found.get("exit_code"), found.get("signal")):
         return "", ""

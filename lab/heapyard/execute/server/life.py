@@ -78,7 +78,7 @@ def serve(program: Program, server: Running, scene: Scene, settings: Settings, s
         return _failed(server, "load", failed, "was under load")
     if plan.client_answer and not re.search(plan.client_answer, loads[0].output):
         return Client(failed=f"the load's answer does not match /{plan.client_answer}/")
-    responses, why = responses_of(program, loads)
+    responses, why = responses_of(program, loads, settings.time_metric)
     if why:
         return Client(failed=f"the load {why}")
     client = _answer(loads, responses, did, (begin, end))
