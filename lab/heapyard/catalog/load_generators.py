@@ -38,13 +38,15 @@ class Generator:
     """`read` gives what its output says, or raises NotUnderstood. `paced`: words of a command by which requests are sent at
     a rate, and a server that stalls makes those that wait count. Without them each waits for the last answer, and the
     latencies of a stall are left out (coordinated omission). `fills_in`: it then adds what it reckons was left out.
-    `step`: of the latencies that it prints, in seconds, where they are coarse."""
+    `step`: of the latencies that it prints, in seconds, where they are coarse. `percentiles`: the option that prints them, or
+    further ones."""
 
     name: str
     read: Callable[[str], Served]
     paced: tuple[str, ...] = ()
     fills_in: bool = False
     step: float = 0.0
+    percentiles: str = ""
 
 
 def generator_of(line: str) -> Generator | None:
@@ -288,8 +290,9 @@ _ALWAYS_PACED = ("wrk2", "vegeta")
 
 GENERATORS: dict[str, Generator] = {
     generator.name: generator for generator in (
-        Generator("wrk", _wrk, ("-R", "--rate"), fills_in=True),  # since 4.0: CHANGES of wrk, "correction of coordinated omission"
-        Generator("wrk2", _wrk),
+        # Since 4.0 wrk fills in, which its CHANGES calls correction of coordinated omission.
+        Generator("wrk", _wrk, ("-R", "--rate"), fills_in=True, percentiles="--latency"),
+        Generator("wrk2", _wrk, percentiles="--latency"),
         Generator("hey", _hey, step=1e-4),
         Generator("oha", _hey, ("--latency-correction",)),
         Generator("ab", _ab, step=1e-3),
@@ -297,9 +300,9 @@ GENERATORS: dict[str, Generator] = {
         Generator("redis-benchmark", _redis_benchmark),
         Generator("memtier_benchmark", _memtier),
         Generator("pgbench", _pgbench, ("-R", "--rate")),
-        Generator("sysbench", _sysbench, ("--rate",)),
+        Generator("sysbench", _sysbench, ("--rate",), percentiles="--percentile"),
         Generator("vegeta", _vegeta),
-        Generator("k6", _k6),
+        Generator("k6", _k6, percentiles="--summary-trend-stats"),
     )
 }
 

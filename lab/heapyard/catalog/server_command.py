@@ -78,6 +78,9 @@ def _check_words(load: Load, command: Sequence[str], env: Mapping[str, str], sig
     lines = [("--load", line) for line in load.lines]
     lines += [(option, line) for option, line in (("--ready", load.ready), ("--warm-up", load.warm_up)) if line]
     if not signal_:
+        if re.fullmatch(r"[A-Z0-9]+", load.stop):
+            raise UsageError(f"--stop {load.stop}: there is no such signal",
+                             remedy="Write for example TERM, INT or QUIT, or a command.")
         lines.append(("--stop", load.stop))
     check_placeholders("the server's command", command)
     for name, value in env.items():

@@ -65,6 +65,8 @@ def _programs(line: str) -> Iterator[str]:
 def _split(line: str) -> Sequence[str]:
     """Words and operators; none where quotes do not close."""
     try:
-        return list(shlex.shlex(line, posix=True, punctuation_chars=True))
+        words = shlex.shlex(line, posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        return list(words)
     except ValueError:
         return ()

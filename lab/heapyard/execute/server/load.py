@@ -94,9 +94,10 @@ def responses_of(program: Program, loads: Sequence[Run], lead: str) -> tuple[Res
         metrics, defined = _of_all(served)
         requests = metrics["requests"]
         if lead.startswith("latency_") and lead not in metrics:
-            told = [name for name in metrics if name.startswith("latency_")]
-            return Responses(), (f"tells no {lead} above zero, of which the verdict is to speak; --lead can name another one, of "
-                                 f"which it tells {' and '.join(told) or 'none'}")
+            told = " and ".join(name for name in metrics if name.startswith("latency_")) or "no latency at all"
+            option = GENERATORS[plan.generator].percentiles
+            how = f"; {plan.generator} prints further ones with {option}" if option else ""
+            return Responses(), f"tells no {lead} above zero, of which the verdict is to speak, but {told}{how}"
     text = "\n".join(load.output for load in loads)
     for reading in plan.readings:
         found = re.findall(reading.pattern, text, re.MULTILINE)

@@ -80,7 +80,8 @@ def _command_succeeds(program: Program, scene: Scene) -> Callable[[], bool]:
         try:
             done = subprocess.run(
                 words, env=env, cwd=program.cwd or scene.dir,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=plan.ready_seconds, check=False,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                timeout=plan.ready_seconds, check=False,
             )
         except subprocess.TimeoutExpired:
             return False
