@@ -100,6 +100,11 @@ K6_KINDS = {"k6_rate.txt": (201, 100.367727, 0), "k6_full.txt": (201, 100.408728
         ("vegeta_failed.json", 98, 1.99037, 102, 0.0033345),
         ("wrk.txt", 1622, 1.0, 0, 0.00358),
         ("hey.txt", 400, 0.1237, 0, 0.0022),
+        ("oha.txt", 400, 0.1433689, 0, 0.0065735),
+        ("oha.json", 400, 0.117670, 0, 0.0013253),
+        ("oha_rate.txt", 200, 2.0, 0, None),
+        ("oha_failed.txt", 50, 2.0034897, 50, 0.005505),
+        ("oha_failed.json", 50, 2.0, 50, None),
         ("ab.txt", 400, 0.129, 0, 0.011),
         ("h2load.txt", 400, 0.11655, 0, None),
         ("redis-benchmark.txt", 4000, 2000 / 32258.06 + 2000 / 46511.62, 0, None),
@@ -141,6 +146,8 @@ def test_another_output_is_not(name: str, text: str) -> None:
         ("PGPORT=1 /usr/bin/pgbench -R 100", "pgbench", True),
         ("sysbench --rate=3 oltp_read_write run", "sysbench", True),
         ("cd x && ab -n 3 y", "ab", False),
+        ("oha -z 5s -q 100 --latency-correction x", "oha", True),
+        ("oha -z 5s -q 100 x", "oha", False),
     ],
 )
 def test_the_generator_of_a_line(line: str, name: str, paced: bool) -> None:

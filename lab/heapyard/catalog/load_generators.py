@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "m": 60.0, "min": 60.0,
+            "h": 3600.0, "hr": 3600.0}
 _NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-_TIME = _NUMBER + r"\s*(ns|us|µs|ms|s|m|h)\b"
+_TIME = _NUMBER + r"\s*(ns|us|µs|ms|secs?|s|min|m|hr|h)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ def keeps_pace(generator: Generator, line: str) -> bool:
     words = _words(line)
     if generator.name == "k6":
         return any("-arrival-rate" in _script(word) for word in words)
+    if generator.name == "oha":
+        return "--latency-correction" in words and any(word.startswith("-q") for word in words)
     if generator.name == "vegeta" and re.search(r"-rate[= ]0(?![\d.])", line):
         return False  # as fast as answers come
     return generator.name in _ALWAYS_PACED or any(
@@ -140,19 +143,23 @@ def _wrk(text: str) -> Served:
 
 
 def _hey(text: str) -> Served:
-    """Of hey, and of oha, which prints the same or JSON."""
+    """Of hey, and of oha, which prints nearly the same, in units of its choice, or JSON."""
     if text.lstrip().startswith("{"):
         return _oha_json(_object(text))
-    seconds = _number(rf"^\s*Total:\s+{_NUMBER} ", text, "the line 'Total:'")
-    latencies = {"mean": _number(rf"^\s*Average:\s+{_NUMBER} ", text, "the line 'Average:'"),
-                 "max": _number(rf"^\s*Slowest:\s+{_NUMBER} ", text, "the line 'Slowest:'")}
-    for match in re.finditer(rf"^\s*{_NUMBER}% in {_NUMBER} sec", text, re.MULTILINE):
-        latencies[_percentile(match[1])] = float(match[2])
+    seconds = _time(_found(rf"^\s*Total:\s+{_TIME}", text, "the line 'Total:'"))
+    latencies = {"mean": _time(_found(rf"^\s*Average:\s+{_TIME}", text, "the line 'Average:'")),
+                 "max": _time(_found(rf"^\s*Slowest:\s+{_TIME}", text, "the line 'Slowest:'"))}
+    for match in re.finditer(rf"^\s*{_NUMBER}% in {_TIME}", text, re.MULTILINE):
+        latencies[_percentile(match[1])] = _time(match, 2)
     answers = [(int(code), float(count)) for code, count in re.findall(r"^\s*\[(\d{3})\]\s+(\d+) responses", text, re.MULTILINE)]
     if not answers:
         raise NotUnderstood("a line such as '[200] 100 responses'")
-    errors = sum(float(count) for count in re.findall(r"^\s*\[(\d+)\]\t", text.partition("Error distribution")[2], re.MULTILINE))
-    return Served(sum(n for _, n in answers), seconds, latencies, errors + sum(n for code, n in answers if code >= 400))
+    errors = re.findall(r"^\s*\[(\d+)\]\s+(.*)$", text.lower().partition("error distribution")[2], re.MULTILINE)
+    failed = sum(float(count) for count, what in errors if _CUT_OFF not in what)
+    return Served(sum(n for _, n in answers), seconds, latencies, failed + sum(n for code, n in answers if code >= 400))
+
+
+_CUT_OFF = "aborted due to deadline"  # what oha says of requests that were under way when its time was up: nothing failed
 
 
 def _oha_json(told: dict[str, Any]) -> Served:
@@ -160,7 +167,8 @@ def _oha_json(told: dict[str, Any]) -> Served:
     latencies = {"mean": summary["average"], "max": summary["slowest"]}
     latencies |= {_percentile(name[1:]): value for name, value in told["latencyPercentiles"].items()}
     codes = {int(code): count for code, count in told["statusCodeDistribution"].items()}
-    failed = sum(told.get("errorDistribution", {}).values()) + sum(n for code, n in codes.items() if code >= 400)
+    errors = {what: count for what, count in told.get("errorDistribution", {}).items() if _CUT_OFF not in what}
+    failed = sum(errors.values()) + sum(n for code, n in codes.items() if code >= 400)
     return Served(float(sum(codes.values())), summary["total"], latencies, float(failed))
 
 
@@ -294,7 +302,7 @@ GENERATORS: dict[str, Generator] = {
         Generator("wrk", _wrk, ("-R", "--rate"), fills_in=True, percentiles="--latency"),
         Generator("wrk2", _wrk, percentiles="--latency"),
         Generator("hey", _hey, step=1e-4),
-        Generator("oha", _hey, ("--latency-correction",)),
+        Generator("oha", _hey),
         Generator("ab", _ab, step=1e-3),
         Generator("h2load", _h2load),
         Generator("redis-benchmark", _redis_benchmark),
