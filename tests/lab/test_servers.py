@@ -293,7 +293,7 @@ def test_a_lead_that_the_load_does_not_tell_fails(scripts: Path) -> None:
         (Load(("ab http://x:{port}/",)), ("./serve", "{PORT}"), "the server's command: '{PORT}' is replaced by nothing; did you"),
         (Load(("ab http://x:${port}/",)), ("./serve", "{port}"), "'${port}' is a variable of the shell; write {port} without"),
         (Load(("ab {port}",)), ("./serve", "{ports}"), "did you mean {port}?"),
-        (Load(("ab {port}",), stop="kill {dri}/pid"), ("./serve", "{port}"), "--stop: '{dri}' is replaced by nothing; did you mean"),
+        (Load(("ab {port}",), stop="kill {dri}/pid"), ("./serve", "{port}"), "--stop: '{dri}' is replaced by nothing; did you"),
         (Load(("ab {port}",)), ("./serve", "8080"), "--load asks {port}, but nothing tells the server which port that is"),
     ],
 )
