@@ -173,3 +173,19 @@ def test_what_other_generators_tell_of_a_stall(yard, name: str) -> None:
     said = " ".join(yard.said.split())
     assert ("wrk waits for an answer" in said and "estimate" in said) == (name == "wrk")
     assert "coordinated omission" not in said
+
+
+@pytest.mark.on_request
+def test_two_modes_of_a_service_are_told(yard) -> None:
+    """Two launches take DELAY for each request, the next two four times as long, whatever serves their malloc."""
+    delay = f"$((n / 2 % 2 * {3000 * DELAY} + {1000 * DELAY}))"
+    server = f"n=$(cat launches | wc -c); echo >>launches; exec {program('serves')} {{port}} {delay} 0"
+    (yard.folder / "launches").touch()
+    result = yard.compare("sh", "-c", server, blocks=8, options=["--load", fixed_work(REQUESTS), "--settle", "50ms"])
+    assert result.returncode == 0, result.stderr
+    (modes,) = analyse((record := yard.record()).observations).modes
+    labels = ("glibc", control(record)) if modes.treatment == "glibc" else (modes.treatment,)
+    medians = [value for label in labels for value in values(record, label, "latency_p50")]
+    slow = sum(value >= 4 * DELAY / 1e3 for value in medians)  # their rate is the lower one; a fast one may be disturbed
+    assert modes.in_low + modes.in_high == len(medians) and abs(modes.in_low - slow) <= 2 and modes.high / modes.low > 2
+    assert f"The trials of {modes.treatment} fall into two groups" in " ".join(result.stdout.split())

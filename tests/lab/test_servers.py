@@ -270,7 +270,7 @@ def test_what_leads(line: str, metrics: tuple[str, ...], lead: str, monkeypatch:
     server = program_from_command([sys.executable], load=load).server
     assert server is not None and lead_of(load, server) == lead
     assert lead_of(replace(load, lead="left_rss"), server) == "left_rss"
-    with pytest.raises(UsageError, match="--lead left_rs: there is no such response; did you mean left_rss?"):
+    with pytest.raises(UsageError, match=r"--lead left_rs: there is no such response; did you mean left_rss\?"):
         lead_of(replace(load, lead="left_rs"), server)
     if server.generator:
         assert lead_of(replace(load, lead="latency_p50"), server) == "latency_p50"

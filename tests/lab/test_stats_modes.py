@@ -74,8 +74,13 @@ def test_the_two_levels_are_told_with_their_counts() -> None:
     modes = modes_of(table(APART * fast + wiggle), BASE, CONTROL, SETTINGS)
     assert modes is not None and (modes.treatment, modes.in_low, modes.in_high) == (BASE, 3, 7)
     assert modes.low == pytest.approx(LOW, rel=0.03) and modes.high == pytest.approx(HIGH, rel=0.03)
-    said = two_modes(replace(modes, low=LOW, high=HIGH, others=("jemalloc", "bfm")))
-    assert "trials of glibc fall into two groups, as do those of jemalloc and bfm: in 3" in said and "in 7 about" in said
+    assert two_modes(replace(modes, low=LOW, high=HIGH, others=("jemalloc", "bfm"))) == (
+        "The trials of glibc fall into two groups, 3 at about 2,600 requests/s and 7 at about 4,950 requests/s, as do those of "
+        "jemalloc and bfm; the mean of a few says little."
+    )
+    assert "two groups by wall time, 3 at about 1 s and 7 at about 2 s;" in two_modes(
+        replace(modes, metric="wall", low=1.0, high=2.0)
+    )
 
 
 @pytest.mark.parametrize(

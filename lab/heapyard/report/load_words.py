@@ -98,12 +98,13 @@ def sentences(analysis: Analysis, experiment: Experiment) -> list[str]:
 def two_modes(modes: Modes) -> str:
     """The two groups of trials, and what follows."""
     metric = metric_named(modes.metric)
-    low, high = (format_value(value, metric.unit) for value in (modes.low, modes.high))
-    others = f", as do those of {listed(list(modes.others), 3)}" if modes.others else ""
-    return (
-        f"The trials of {modes.treatment} fall into two groups{others}: in {modes.in_low} the {metric.title} is about {low}, in "
-        f"{modes.in_high} about {high}. The mean of a few such trials says little."
-    )
+    rate = modes.metric == "request_rate"
+    low, high = (f"{format_value(value, '1')} requests/s" if rate else format_value(value, metric.unit)
+                 for value in (modes.low, modes.high))
+    by = "" if rate else f" by {metric.title}"
+    others = f", as do those of {listed(modes.others)}" if modes.others else ""
+    return (f"The trials of {modes.treatment} fall into two groups{by}, {modes.in_low} at about {low} and {modes.in_high} at about "
+            f"{high}{others}; the mean of a few says little.")
 
 
 def _coarse(analysis: Analysis, workload: str, name: str, margin: float) -> str:

@@ -52,9 +52,11 @@ static int answer(int peer, const char* request) {
   char* block = malloc(REQUEST_BYTES);
   if (!block || !keep(leak)) return 0;
   wait_as_planned();
-  const int more = strcasestr(request, "keep-alive") || (strstr(request, "HTTP/1.1") && !strcasestr(request, "connection: close"));
-  const int length = snprintf(block, REQUEST_BYTES, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: %s\r\n\r\nok\n",
-                              more ? "keep-alive" : "close");
+  const int more =
+      strcasestr(request, "keep-alive") || (strstr(request, "HTTP/1.1") && !strcasestr(request, "connection: close"));
+  const int length =
+      snprintf(block, REQUEST_BYTES, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: %s\r\n\r\nok\n",
+               more ? "keep-alive" : "close");
   const int sent = send(peer, block, (size_t)length, MSG_NOSIGNAL) == length;
   free(block);
   return sent && more;
