@@ -42,7 +42,8 @@ def shown_columns(analysis: Analysis) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A mean in words, and its verdict against the baseline; None for the baseline's own. `text` is "failed" without a mean."""
+    """A mean in words, and its verdict against the baseline; None for the baseline's own. Without a mean `text` is "failed", or
+    "no figure" where no trial failed: less processor time than the kernel counts, for example."""
 
     text: str
     verdict: Verdict | None = None
@@ -55,15 +56,17 @@ class Entry:
 def load_rows(analysis: Analysis) -> list[tuple[Standing, list[Entry]]]:
     """Every treatment with its entries in the order of `shown_columns`. O(cells + treatments x columns)."""
     cells = {cell.metric: cell for cell in analysis.cells}
+    failed = {failure.treatment for failure in analysis.failures}
     found = []
     for row in standings(analysis):
+        without = "failed" if row.treatment in failed else "no figure"
         entries = []
         for metric, _ in shown_columns(analysis):
             cell = cells[metric]
             mean = next((s.mean for s in cell.summaries if s.treatment == row.treatment), None)
             verdict = next((c.verdict for c in cell.comparisons if c.treatment == row.treatment), None)
             unit = "1" if metric == "request_rate" else metric_named(metric).unit  # the heading has it
-            entries.append(Entry("failed" if mean is None else format_value(mean, unit), verdict))
+            entries.append(Entry(without if mean is None else format_value(mean, unit), verdict))
         found.append((row, entries))
     return found
 
