@@ -93,7 +93,6 @@ def check_verdicts(record: Record, blocks: int = 2) -> None:
     analysis = analyse(record.observations)
     assert versus(analysis, "left_rss", "grows").verdict == "worse"
     for metric in ("latency_p95", "latency_p99", "time_per_request"):
-        assert versus(analysis, metric, "late").interval.ratio > 1
         assert versus(analysis, metric, "late").verdict in (("worse",) if blocks > 2 else ("worse", "undecided"))
 
 
