@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 SERVE = """
 import socket, sys
@@ -66,3 +69,29 @@ def test_options_of_a_load_need_one(tmp_path: Path) -> None:
     assert done.returncode == 2 and "--load is for your own server" in done.stderr
     done = compare(tmp_path, "--count-syscalls", "--load", "ab {port}", *server(tmp_path))
     assert done.returncode == 2 and "not a server under --load" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--load", "ab http://127.0.0.1:{prot}/"), "did you mean {port}?"),
+        (("--load", "echo GET | no_vegeta attack", "--ready", "true"), "there is no program 'no_vegeta'"),
+        (("--load", "ab x:{port}", "--lead", "latency_99th%"), "tells no latency_99th% above zero"),
+        (("--load", "ab x:{port}", "--metric", "depth=queue ([0-9]+)"), "nothing that matches /queue ([0-9]+)/"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_sentence_and_leaves_nothing(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    """What can be seen beforehand leaves no experiment either."""
+    done = compare(tmp_path, *words, *server(tmp_path))
+    early = "did you" in said or "no program" in said
+    assert done.returncode == (2 if early else 4) and said in done.stderr and "Traceback" not in done.stderr
+    assert (tmp_path / "results").exists() is not early
+    processes = subprocess.run(["pgrep", "-f", str(tmp_path / "serve.py")], capture_output=True, text=True).stdout
+    assert processes == ""
+
+
+def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = compare(tmp_path, "--load", "ab x", "--port", str(taken.getsockname()[1]), *server(tmp_path))
+    assert done.returncode == 2 and "cannot be had: Address already in use" in done.stderr
+    assert not (tmp_path / "results").exists()

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What load generators print, as wrk 4.1, hey 0.1.4, h2load 1.52, vegeta 12, redis-benchmark 7, pgbench 15 and sysbench 1.0 do."""
+"""What load generators print, as wrk 4.1, hey 0.1.4, h2load 1.52, vegeta 12, redis-benchmark 7, pgbench 15 and sysbench 1.0 do.
+
+tests/data/load_generators holds what the programs printed when they asked tests/native/programs/serves.c, whole.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from heapyard.catalog.load_generators import GENERATORS, NotUnderstood, generator_of, keeps_pace, read_output
@@ -81,6 +86,50 @@ def test_an_output_is_understood(
     assert served.latencies == pytest.approx(latencies)
 
 
+OUTPUTS = Path(__file__).resolve().parents[1] / "data" / "load_generators"
+K6_KINDS = {"k6_rate.txt": (201, 100.367727, 0), "k6_full.txt": (201, 100.408728, 0), "k6_legacy.txt": (6031, 3013.104851, 0),
+            "k6_failed.txt": (201, 100.444739, 109), "k6_dropped.txt": (99, 49.48001, 101), "k6.txt": (5787, 2892.343379, 0)}
+
+
+@pytest.mark.parametrize(
+    ("file", "requests", "seconds", "failed", "p99"),
+    [
+        ("vegeta.txt", 400, 1.995, 0, 0.010569),
+        ("vegeta.json", 400, 1.995, 0, 0.010569),
+        ("vegeta_failed.txt", 98, 1.99, 102, 0.003335),
+        ("vegeta_failed.json", 98, 1.99037, 102, 0.0033345),
+        ("wrk.txt", 1622, 1.0, 0, 0.00358),
+        ("hey.txt", 400, 0.1237, 0, 0.0022),
+        ("oha.txt", 400, 0.1433689, 0, 0.0065735),
+        ("oha.json", 400, 0.117670, 0, 0.0013253),
+        ("oha_rate.txt", 200, 2.0, 0, None),
+        ("oha_failed.txt", 50, 2.0034897, 50, 0.005505),
+        ("oha_failed.json", 50, 2.0, 50, None),
+        ("ab.txt", 400, 0.129, 0, 0.011),
+        ("h2load.txt", 400, 0.11655, 0, None),
+        ("redis-benchmark.txt", 4000, 2000 / 32258.06 + 2000 / 46511.62, 0, None),
+        *((file, requests, requests / rate, failed, None) for file, (requests, rate, failed) in K6_KINDS.items()),
+    ],
+)  # fmt: skip
+def test_what_a_program_printed_is_understood(
+    file: str, requests: float, seconds: float, failed: float, p99: float | None
+) -> None:
+    generator = GENERATORS[file.partition(".")[0].partition("_")[0]]
+    served = read_output(generator, (OUTPUTS / file).read_text(), wall=1.0)
+    assert (served.requests, served.failed) == (requests, failed)
+    assert served.seconds == pytest.approx(seconds, rel=1e-3)
+    assert 0 < served.latencies["mean"] <= served.latencies["max"]
+    if p99 is not None:
+        assert served.latencies["p99"] == pytest.approx(p99, rel=1e-3)
+
+
+def test_percentiles_of_k6_are_those_it_was_asked_for() -> None:
+    served = read_output(GENERATORS["k6"], (OUTPUTS / "k6_rate.txt").read_text(), wall=1.0)
+    assert served.latencies == pytest.approx(
+        {"mean": 1.66e-3, "p50": 1.32e-3, "max": 8.92e-3, "p90": 2.31e-3, "p95": 4.06e-3, "p99": 5.7e-3, "p99.9": 8.48e-3}
+    )
+
+
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("text", ["", "{", "{}", "hello\n" * 3, "Total: 1\n"])
 def test_another_output_is_not(name: str, text: str) -> None:
@@ -97,11 +146,23 @@ def test_another_output_is_not(name: str, text: str) -> None:
         ("PGPORT=1 /usr/bin/pgbench -R 100", "pgbench", True),
         ("sysbench --rate=3 oltp_read_write run", "sysbench", True),
         ("cd x && ab -n 3 y", "ab", False),
+        ("oha -z 5s -q 100 --latency-correction x", "oha", True),
+        ("oha -z 5s -q 100 x", "oha", False),
     ],
 )
 def test_the_generator_of_a_line(line: str, name: str, paced: bool) -> None:
     found = generator_of(line)
     assert found is not None and found.name == name and keeps_pace(found, line) is paced
+
+
+def test_what_keeps_a_pace_of_its_own(tmp_path: Path) -> None:
+    """k6 does by what its script says, vegeta unless it is told to be as fast as it can."""
+    for executor in ("constant-vus", "constant-arrival-rate"):
+        (script := tmp_path / f"{executor}.js").write_text(f"export const options = {{ executor: '{executor}' }};")
+        assert keeps_pace(GENERATORS["k6"], f"k6 run {script}") is executor.endswith("rate")
+    assert not keeps_pace(GENERATORS["k6"], "k6 run no_such_file-arrival-rate.js")
+    assert not keeps_pace(GENERATORS["vegeta"], "vegeta attack -rate=0 -max-workers=5 | vegeta report")
+    assert keeps_pace(GENERATORS["vegeta"], "vegeta attack -rate=05/s | vegeta report")
 
 
 def test_a_line_of_no_generator() -> None:

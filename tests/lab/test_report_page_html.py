@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -111,6 +112,18 @@ def test_a_curve_is_that_of_the_median_trial_and_survives_a_missing_file() -> No
         raise HeapyardError("gone")
 
     assert page_data.memory_curves(record, broken) == ([], 2)
+
+
+def test_the_load_of_a_server_is_marked_on_its_curve() -> None:
+    """Between samples, on the line; not before the first one, nor of a program without a load."""
+    points = [(0.0, 0), (1.0, 100), (2.0, 300)]
+    assert page_data.with_load(points, (0.5, 1.5)) == [(0.0, 0), (0.5, 50, 1), (1.0, 100), (1.5, 200, 1), (2.0, 300)]
+    assert page_data.with_load(points, (0.0, 0.0)) == points and page_data.with_load([], (0.5, 1.5)) == []
+    assert page_data.with_load(points, (0.5, 9.0)) == [(0.0, 0), (0.5, 50, 1), *points[1:]]
+    _, record = simulate(1, 1, 3)
+    record = replace(record, trials=tuple(replace(t, loaded=(0.005, 0.015)) for t in record.trials))
+    curves, _ = page_data.memory_curves(record, lambda _: [(0.0, 1 << 20, -1), (0.01, 2 << 20, -1), (0.02, 2 << 20, -1)])
+    assert [row["seconds"] for row in page_data.memory_points(curves[:1], "glibc", "") if row["mark"]] == [0.005, 0.015]
 
 
 @given(st.lists(st.integers(0, 1 << 40), max_size=1000))

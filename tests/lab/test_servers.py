@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from heapyard.catalog.allocators import find_allocators
 from heapyard.catalog.program_command import program_from_command
-from heapyard.catalog.server_command import Load, lead_of, parse_reading, signal_named
+from heapyard.catalog.server_command import Load, lead_of, parse_reading, server_of, signal_named
+from heapyard.catalog.server_words import check_placeholders, check_programs
 from heapyard.execute.trial import run_trial
 from heapyard.model import places
 from heapyard.model.errors import HeapyardError, UsageError
@@ -106,6 +107,13 @@ def test_what_a_load_generator_tells_is_read_and_divided(scripts: Path) -> None:
     assert m["requests"] == 4 and m["request_rate"] == 8 and m["time_per_request"] == pytest.approx(0.125)
     assert m["latency_p99"] == pytest.approx(0.2) and m["failed_requests"] == 1
     assert m["cpu_per_request"] == pytest.approx(m["load_cpu"] / 4)
+    assert m["faults_per_request"] == m["load_faults"] / 4
+
+
+def test_server_load_and_helpers_run_in_the_users_folder(scripts: Path) -> None:
+    ask = "test -e ask.py && /usr/bin/python3 ./ask.py {port}"
+    outcome = trial(scripts, server(scripts, f"{ask} hello", ready="test -e ask.py", warm_up=f"{ask} hello", stop=f"{ask} bye"))
+    assert outcome.status == "ok", outcome.reason
 
 
 def test_loads_at_the_same_time_are_added_up(scripts: Path) -> None:
@@ -169,7 +177,9 @@ def test_each_trial_has_a_copy_of_the_state(scripts: Path) -> None:
     ("load", "fields", "words"),
     [
         ("hello", {"command": ("/bin/sh", "-c", "exec sleep 30 # {port}"), "ready_within": 0.3},
-         "accepted no connection within 0.3 s"),
+         "accepted no connection on port "),
+        ("hello", {"command": ("/bin/sh", "-c", "sleep 0.1 & exit 0 # {port}")},
+         "ended before it was ready, with exit code 0; a server must stay in the foreground"),
         ("hello", {"ready_line": "never", "ready_within": 0.3}, "wrote no line that matches /never/ within 0.3 s"),
         ("hello", {"ready": "/bin/false", "ready_within": 0.3}, "was not ready, as '/bin/sh -c /bin/false' tells, within 0.3 s"),
         ("hello", {"command": ("/bin/sh", "-c", "echo port is haunted >&2; exit 3 # {port}")},
@@ -215,6 +225,7 @@ def test_a_port_in_use_is_told_before_anything_starts(scripts: Path) -> None:
     [
         (Load(("/bin/true",)), "nothing tells when the server is ready"),
         (Load(("",), port=1), "--load is empty"),
+        (Load(("/bin/true",), port=1, stop="TREM"), "--stop TREM: there is no such signal"),
         (Load(("no_such_program x",), port=1), "there is no program 'no_such_program'"),
         (Load(("/bin/true",), port=1, ready_line="("), "--ready-line: /(/ is not a regular expression"),
         (Load(("/bin/true",), port=1, state=Path("/no/such")), "--state /no/such: there is no such folder"),
@@ -240,17 +251,88 @@ def test_readings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "metrics", "lead"),
+    ("line", "metrics", "lead"),
     [
-        (("/usr/bin/ab x",), (), "time_per_request"),
-        (("pgbench -R 100",), (), "latency_p99"),
-        (("/bin/true",), (), "wall"),
-        (("/bin/true",), ("x=(1)",), "x"),
+        ("/usr/bin/ab x", (), "time_per_request"),
+        ("vegeta attack", (), "latency_p99"),
+        ("pgbench -R 100", (), "latency_mean"),  # it prints no percentile
+        ("sysbench --rate=5 run", (), "latency_p95"),
+        ("sysbench --rate=5 --percentile=99 run", (), "latency_p99"),
+        ("wrk2 -R10 --latency x", (), "latency_p99"),
+        ("wrk2 -R10 x", (), "latency_mean"),
+        ("/bin/true", (), "wall"),
+        ("/bin/true", ("x=(1)",), "x"),
     ],
 )
-def test_what_leads(lines: tuple[str, ...], metrics: tuple[str, ...], lead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_leads(line: str, metrics: tuple[str, ...], lead: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda word: word)
-    load = Load(lines, port=1, metrics=metrics)
+    load = Load((line,), port=1, metrics=metrics)
     server = program_from_command([sys.executable], load=load).server
     assert server is not None and lead_of(load, server) == lead
-    assert lead_of(replace(load, lead="latency_p50"), server) == "latency_p50"
+    assert lead_of(replace(load, lead="left_rss"), server) == "left_rss"
+    with pytest.raises(UsageError, match=r"--lead left_rs: there is no such response; did you mean left_rss\?"):
+        lead_of(replace(load, lead="left_rs"), server)
+    if server.generator:
+        assert lead_of(replace(load, lead="latency_p50"), server) == "latency_p50"
+    elif not metrics:
+        with pytest.raises(UsageError, match="no load generator that is known here"):
+            lead_of(replace(load, lead="latency_p50"), server)
+
+
+def test_a_lead_that_the_load_does_not_tell_fails(scripts: Path) -> None:
+    what = server(scripts, f"PATH={scripts}:$PATH; ab {{port}} /")
+    outcome = trial(scripts, what, replace(SETTINGS, time_metric="latency_p50"))
+    assert outcome.status == "failed" and "the load tells no latency_p50 above zero" in outcome.reason
+    assert outcome.reason.endswith("of which the verdict is to speak, but latency_mean and latency_p99")
+
+
+@pytest.mark.parametrize(
+    ("load", "command", "words"),
+    [
+        (Load(("ab http://x:{prot}/",)), ("./serve", "{port}"), "--load: '{prot}' is replaced by nothing; did you mean {port}?"),
+        (Load(("ab http://x:{port}/",)), ("./serve", "{PORT}"), "the server's command: '{PORT}' is replaced by nothing; did you"),
+        (Load(("ab http://x:${port}/",)), ("./serve", "{port}"), "'${port}' is a variable of the shell; write {port} without"),
+        (Load(("ab {port}",)), ("./serve", "{ports}"), "did you mean {port}?"),
+        (Load(("ab {port}",), stop="kill {dri}/pid"), ("./serve", "{port}"), "--stop: '{dri}' is replaced by nothing; did you"),
+        (Load(("ab {port}",)), ("./serve", "8080"), "--load asks {port}, but nothing tells the server which port that is"),
+    ],
+)
+def test_a_misspelt_placeholder_is_seen(
+    load: Load, command: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda word: word)
+    with pytest.raises(UsageError, match=re.escape(words)):
+        server_of(load, command)
+
+
+@pytest.mark.parametrize("word", ["{port}", "{dir}/x", "awk '{print $1}'", "${PORT}", "${HOME}", '{"a": 1}', "{parts}"])
+def test_other_braces_are_the_users(word: str) -> None:
+    check_placeholders("--load", [word])
+
+
+def test_a_port_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda word: word)
+    assert server_of(Load(("ab {port}",)), ["./serve"], {"PORT": "{port}"}).generator == "ab"
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("echo GET http://127.0.0.1:{port}/ | no_vegeta attack | no_other report", "no_vegeta"),
+        ("true && A=1 no_such 3", "no_such"),
+        ("A=1 no_such", "no_such"),
+        ("echo no_such | cat", ""),
+        ("for i in 1 2; do no_such; done", ""),
+        ("PATH=x:$PATH; no_such", ""),
+        ("cd x && ./no_such", ""),
+        ("echo 'a | no_such' 2>&1", ""),
+        ("echo $(no_such)", ""),
+        ("echo 'unclosed | no_such", ""),
+    ],
+)
+def test_programs_of_a_line_that_are_not_there(line: str, missing: str) -> None:
+    if not missing:
+        check_programs("--load", line)
+        return
+    with pytest.raises(UsageError, match=f"--load: there is no program '{missing}'"):
+        check_programs("--load", line)

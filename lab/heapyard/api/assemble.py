@@ -46,6 +46,8 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
         require(study.factors.get(FACTOR, ()), change_system=study.settings.get("change_system", False))
     allocators = _allocators(study, say)
     programs = _programs(study, full, say)
+    if to_run:
+        _check_ports(programs)
     treatments, baseline = cross(allocators, study.factors, study.baseline, _own_treatments(study, allocators))
     if len(treatments) < 3:  # the baseline and its control
         raise SetupError(
@@ -156,6 +158,15 @@ def _loads(allocator: Allocator, asked_for: bool, say: Callable[[str], None]) ->
         say(f"{allocator.name} is left out: {error.message}")
         return False
     return True
+
+
+def _check_ports(programs: tuple[Program, ...]) -> None:
+    """UsageError for a server whose fixed port is in use: better now than in the first trial."""
+    from ..execute.trial_environment import free_port
+
+    for program in programs:
+        if program.server and program.server.port:
+            free_port(program.server.port)
 
 
 def _check_tools(study: Study) -> None:

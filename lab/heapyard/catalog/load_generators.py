@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "m": 60.0, "min": 60.0,
+            "h": 3600.0, "hr": 3600.0}
 _NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-_TIME = _NUMBER + r"\s*(ns|us|µs|ms|s|m|h)\b"
+_TIME = _NUMBER + r"\s*(ns|us|µs|ms|secs?|s|min|m|hr|h)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,16 @@ class NotUnderstood(Exception):
 class Generator:
     """`read` gives what its output says, or raises NotUnderstood. `paced`: words of a command by which requests are sent at
     a rate, and a server that stalls makes those that wait count. Without them each waits for the last answer, and the
-    latencies of a stall are left out (coordinated omission)."""
+    latencies of a stall are left out (coordinated omission). `fills_in`: it then adds what it reckons was left out.
+    `step`: of the latencies that it prints, in seconds, where they are coarse. `percentiles`: the option that prints them, or
+    further ones."""
 
     name: str
     read: Callable[[str], Served]
     paced: tuple[str, ...] = ()
+    fills_in: bool = False
+    step: float = 0.0
+    percentiles: str = ""
 
 
 def generator_of(line: str) -> Generator | None:
@@ -52,10 +58,39 @@ def generator_of(line: str) -> Generator | None:
 def keeps_pace(generator: Generator, line: str) -> bool:
     """Does the command send requests at a rate of its own, whatever the server does?"""
     words = _words(line)
+    if generator.name == "k6":
+        return any("-arrival-rate" in _script(word) for word in words)
+    if generator.name == "oha":
+        return "--latency-correction" in words and any(word.startswith("-q") for word in words)
+    if generator.name == "vegeta" and re.search(r"-rate[= ]0(?![\d.])", line):
+        return False  # as fast as answers come
     return generator.name in _ALWAYS_PACED or any(
         word == option or word.startswith(f"{option}=" if option.startswith("--") else option)
         for word in words for option in generator.paced
     )
+
+
+def tail_of(generator: Generator, line: str) -> str:
+    """The response that tells of slow requests, of those that this command prints."""
+    words = _words(line)
+    if generator.name == "pgbench":
+        return "latency_mean"
+    if generator.name == "sysbench":
+        percentile = next((word.partition("=")[2] for word in words if word.startswith("--percentile=")), "95")
+        return f"latency_p{percentile}" if percentile != "0" else "latency_mean"
+    if generator.name == "k6":
+        return "latency_p99" if "p(99)" in line or any("p(99)" in _script(word) for word in words) else "latency_p95"
+    if generator.name in ("wrk", "wrk2"):
+        return "latency_p99" if {"--latency", "-L", "--u_latency", "-U"} & set(words) else "latency_mean"
+    return "latency_p99"
+
+
+def _script(word: str) -> str:
+    """Of k6, if the word is its file; else nothing."""
+    try:
+        return Path(word).read_text(errors="replace") if word.endswith((".js", ".ts")) else ""
+    except OSError:
+        return ""
 
 
 def _words(line: str) -> list[str]:
@@ -108,19 +143,23 @@ def _wrk(text: str) -> Served:
 
 
 def _hey(text: str) -> Served:
-    """Of hey, and of oha, which prints the same or JSON."""
+    """Of hey, and of oha, which prints nearly the same, in units of its choice, or JSON."""
     if text.lstrip().startswith("{"):
         return _oha_json(_object(text))
-    seconds = _number(rf"^\s*Total:\s+{_NUMBER} ", text, "the line 'Total:'")
-    latencies = {"mean": _number(rf"^\s*Average:\s+{_NUMBER} ", text, "the line 'Average:'"),
-                 "max": _number(rf"^\s*Slowest:\s+{_NUMBER} ", text, "the line 'Slowest:'")}
-    for match in re.finditer(rf"^\s*{_NUMBER}% in {_NUMBER} sec", text, re.MULTILINE):
-        latencies[_percentile(match[1])] = float(match[2])
+    seconds = _time(_found(rf"^\s*Total:\s+{_TIME}", text, "the line 'Total:'"))
+    latencies = {"mean": _time(_found(rf"^\s*Average:\s+{_TIME}", text, "the line 'Average:'")),
+                 "max": _time(_found(rf"^\s*Slowest:\s+{_TIME}", text, "the line 'Slowest:'"))}
+    for match in re.finditer(rf"^\s*{_NUMBER}% in {_TIME}", text, re.MULTILINE):
+        latencies[_percentile(match[1])] = _time(match, 2)
     answers = [(int(code), float(count)) for code, count in re.findall(r"^\s*\[(\d{3})\]\s+(\d+) responses", text, re.MULTILINE)]
     if not answers:
         raise NotUnderstood("a line such as '[200] 100 responses'")
-    errors = sum(float(count) for count in re.findall(r"^\s*\[(\d+)\]\t", text.partition("Error distribution")[2], re.MULTILINE))
-    return Served(sum(n for _, n in answers), seconds, latencies, errors + sum(n for code, n in answers if code >= 400))
+    errors = re.findall(r"^\s*\[(\d+)\]\s+(.*)$", text.lower().partition("error distribution")[2], re.MULTILINE)
+    failed = sum(float(count) for count, what in errors if _CUT_OFF not in what)
+    return Served(sum(n for _, n in answers), seconds, latencies, failed + sum(n for code, n in answers if code >= 400))
+
+
+_CUT_OFF = "aborted due to deadline"  # what oha says of requests that were under way when its time was up: nothing failed
 
 
 def _oha_json(told: dict[str, Any]) -> Served:
@@ -128,7 +167,8 @@ def _oha_json(told: dict[str, Any]) -> Served:
     latencies = {"mean": summary["average"], "max": summary["slowest"]}
     latencies |= {_percentile(name[1:]): value for name, value in told["latencyPercentiles"].items()}
     codes = {int(code): count for code, count in told["statusCodeDistribution"].items()}
-    failed = sum(told.get("errorDistribution", {}).values()) + sum(n for code, n in codes.items() if code >= 400)
+    errors = {what: count for what, count in told.get("errorDistribution", {}).items() if _CUT_OFF not in what}
+    failed = sum(errors.values()) + sum(n for code, n in codes.items() if code >= 400)
     return Served(float(sum(codes.values())), summary["total"], latencies, float(failed))
 
 
@@ -153,13 +193,16 @@ def _h2load(text: str) -> Served:
 
 
 def _redis_benchmark(text: str) -> Served:
-    """All its tests together; a latency is that of the slowest test."""
+    """All its tests together; a latency is that of the slowest test. Their seconds have two digits, so their rates tell more."""
     latencies: dict[str, float] = {}
-    requests = seconds = 0.0
-    for match in re.finditer(rf"^\s*{_NUMBER} requests completed in {_NUMBER} seconds", text, re.MULTILINE):
-        requests, seconds = requests + float(match[1]), seconds + float(match[2])
-    if not requests:
+    tests = re.findall(rf"^\s*{_NUMBER} requests completed in {_NUMBER} seconds", text, re.MULTILINE)
+    rates = re.findall(rf"^\s*throughput summary: {_NUMBER} requests per second", text, re.MULTILINE)
+    if not tests:
         raise NotUnderstood("'requests completed in'; leave out -q and --csv")
+    requests = sum(float(number) for number, _ in tests)
+    seconds = sum(float(took) for _, took in tests)
+    if len(rates) == len(tests):
+        seconds = sum(float(number) / float(rate) for (number, _), rate in zip(tests, rates, strict=True))
     for lines in re.finditer(r"^\s+avg\s+min\s+p50\s+p95\s+p99\s+max\s*\n(.*)$", text, re.MULTILINE):
         mean, _, *others = (float(word) / 1e3 for word in lines[1].split())
         for name, value in zip(("mean", "p50", "p95", "p99", "max"), (mean, *others), strict=False):
@@ -196,13 +239,14 @@ def _sysbench(text: str) -> Served:
 
 
 def _vegeta(text: str) -> Served:
+    """Requests that met no server have the status 0: they were not answered, and failed."""
     if text.lstrip().startswith("{"):
         told = _object(text)
         named = {"mean": "mean", "max": "max", "50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99"}
         latencies = {named[name]: value * 1e-9 for name, value in told["latencies"].items() if name in named}
-        requests = float(told["requests"])
+        requests, unanswered = float(told["requests"]), float(told["status_codes"].get("0", 0))
         seconds = (told["duration"] + told["wait"]) * 1e-9
-        return Served(requests, seconds, latencies, round(requests * (1 - told["success"])))
+        return Served(requests - unanswered, seconds, latencies, round(requests * (1 - told["success"])))
     requests = _number(rf"^Requests\s.*\]\s+{_NUMBER},", text, "the line 'Requests'; end the load with '| vegeta report'")
     seconds = _durations(_found(r"^Duration\s.*\]\s+([^,]+),", text, "the line 'Duration'")[1])
     names, values = _found(r"^Latencies\s+\[(.*)\]\s+(.*)$", text, "the line 'Latencies'").groups()
@@ -211,19 +255,22 @@ def _vegeta(text: str) -> Served:
         if name != "min":
             latencies[f"p{name}" if name.isdigit() else name] = _durations(value)
     success = _number(rf"^Success\s.*\]\s+{_NUMBER}%", text, "the line 'Success'")
-    return Served(requests, seconds, latencies, round(requests * (1 - success / 100)))
+    nobody = re.search(r"^Status Codes\s.*\s0:(\d+)", text, re.MULTILINE)
+    return Served(requests - (float(nobody[1]) if nobody else 0), seconds, latencies, round(requests * (1 - success / 100)))
 
 
 def _k6(text: str) -> Served:
+    """What it dropped, for want of virtual users at an arrival rate, failed as well: the server was too slow for it."""
     line = _found(r"^\s*http_req_duration\.*:\s+(.*)$", text, "the line 'http_req_duration'")[1]
     latencies = {}
     for name, value in re.findall(r"(avg|med|max|p\([\d.]+\))=(\S+)", line):
         shown = {"avg": "mean", "med": "p50"}.get(name, name.replace("(", "").replace(")", ""))
         latencies[shown] = _durations(value)
     made = _found(rf"^\s*http_reqs\.*:\s+{_NUMBER}\s+{_NUMBER}/s", text, "the line 'http_reqs'")
-    failed = re.search(rf"^\s*http_req_failed\.*:\s+{_NUMBER}%", text, re.MULTILINE)
+    failed = re.search(r"^\s*http_req_failed\.*:\s+\S+%\s+(?:✓ )?(\d+)", text, re.MULTILINE)  # a tick until k6 0.57
+    dropped = re.search(r"^\s*dropped_iterations\.*:\s+(\d+)", text, re.MULTILINE)
     requests = float(made[1])
-    return Served(requests, requests / float(made[2]), latencies, round(requests * float(failed[1]) / 100) if failed else 0.0)
+    return Served(requests, requests / float(made[2]), latencies, sum(float(found[1]) for found in (failed, dropped) if found))
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -251,18 +298,19 @@ _ALWAYS_PACED = ("wrk2", "vegeta")
 
 GENERATORS: dict[str, Generator] = {
     generator.name: generator for generator in (
-        Generator("wrk", _wrk, ("-R", "--rate")),
-        Generator("wrk2", _wrk),
-        Generator("hey", _hey),
-        Generator("oha", _hey, ("--latency-correction",)),
-        Generator("ab", _ab),
+        # Since 4.0 wrk fills in, which its CHANGES calls correction of coordinated omission.
+        Generator("wrk", _wrk, ("-R", "--rate"), fills_in=True, percentiles="--latency"),
+        Generator("wrk2", _wrk, percentiles="--latency"),
+        Generator("hey", _hey, step=1e-4),
+        Generator("oha", _hey),
+        Generator("ab", _ab, step=1e-3),
         Generator("h2load", _h2load),
         Generator("redis-benchmark", _redis_benchmark),
         Generator("memtier_benchmark", _memtier),
         Generator("pgbench", _pgbench, ("-R", "--rate")),
-        Generator("sysbench", _sysbench, ("--rate",)),
+        Generator("sysbench", _sysbench, ("--rate",), percentiles="--percentile"),
         Generator("vegeta", _vegeta),
-        Generator("k6", _k6),
+        Generator("k6", _k6, percentiles="--summary-trend-stats"),
     )
 }
 

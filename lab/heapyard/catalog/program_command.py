@@ -51,7 +51,7 @@ def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env:
         literal=load is None,
         argv0=argv[0],
         answer=Answer(exit_code=expect_exit, output="ignore" if check == "exit" or load else "consistent"),
-        server=server_of(load, argv) if load else None,
+        server=server_of(load, argv, env) if load else None,
         provenance=f"user's command {path}",
     )
 

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from ..model.errors import UsageError
 from ..model.metrics import METRICS
 from ..model.program import Reading, Server
-from .load_generators import GENERATORS, generator_of, keeps_pace
+from .load_generators import GENERATORS, generator_of, keeps_pace, tail_of
+from .server_words import check_placeholders, check_programs
 
 PORT = "{port}"
 SETTLE = 1.0  # seconds that a server is left alone after its load, unless said otherwise
@@ -37,9 +38,10 @@ class Load:
     lead: str = ""  # the response that the verdict speaks of
 
 
-def server_of(load: Load, command: Sequence[str]) -> Server:
-    """UsageError, in one sentence, for what cannot be carried out. `command`: the server's own."""
+def server_of(load: Load, command: Sequence[str], env: Mapping[str, str] = {}) -> Server:
+    """UsageError, in one sentence, for what cannot be carried out. `command`, `env`: the server's own."""
     named = signal_named(load.stop)
+    _check_words(load, command, env, named)
     if not (load.ready or load.ready_line or load.port or any(PORT in word for word in (*command, *load.lines))):
         raise UsageError(
             "nothing tells when the server is ready",
@@ -48,8 +50,6 @@ def server_of(load: Load, command: Sequence[str]) -> Server:
     _check_pattern("--ready-line", load.ready_line)
     if load.state is not None and not load.state.is_dir():
         raise UsageError(f"--state {load.state}: there is no such folder")
-    for line in load.lines:
-        _check_program("--load", line)
     generators = {known.name if (known := generator_of(line)) else "" for line in load.lines}
     if len(generators) > 1:
         raise UsageError(f"the loads are of several kinds: {', '.join(sorted(g or 'an unknown one' for g in generators))}",
@@ -73,6 +73,28 @@ def server_of(load: Load, command: Sequence[str]) -> Server:
     )
 
 
+def _check_words(load: Load, command: Sequence[str], env: Mapping[str, str], signal_: str) -> None:
+    """UsageError for words that cannot mean what they say, of the server and of all that goes with its load."""
+    lines = [("--load", line) for line in load.lines]
+    lines += [(option, line) for option, line in (("--ready", load.ready), ("--warm-up", load.warm_up)) if line]
+    if not signal_:
+        if re.fullmatch(r"[A-Z0-9]+", load.stop):
+            raise UsageError(f"--stop {load.stop}: there is no such signal",
+                             remedy="Write for example TERM, INT or QUIT, or a command.")
+        lines.append(("--stop", load.stop))
+    check_placeholders("the server's command", command)
+    for name, value in env.items():
+        check_placeholders(f"--env {name}", [value])
+    for option, line in lines:
+        check_placeholders(option, [line])
+        check_programs(option, line)
+    told = load.port or any(PORT in word for word in (*command, *env.values()))
+    asks = next((option for option, line in lines if PORT in line), None)
+    if asks and not told:
+        raise UsageError(f"{asks} asks {PORT}, but nothing tells the server which port that is",
+                         remedy=f"Write {PORT} in the server's command or in --env, or give the port it has with --port.")
+
+
 def lead_of(load: Load, server: Server) -> str:
     """The response that the verdict speaks of, unless the user names one.
 
@@ -80,12 +102,34 @@ def lead_of(load: Load, server: Server) -> str:
     is all there is, that does. Else the load does fixed work, and its wall time tells.
     """
     if load.lead:
-        return load.lead
+        return _lead_named(load.lead, server)
     if server.readings:
         return server.readings[0].name
     if not server.generator:
         return "wall"
-    return "latency_p99" if server.paced else "time_per_request"
+    return tail_of(GENERATORS[server.generator], load.lines[0]) if server.paced else "time_per_request"
+
+
+_OF_GENERATOR = ("time_per_request", "request_rate", "requests", "failed_requests", "cpu_per_request", "faults_per_request")
+_OF_SERVER = ("load_cpu", "load_faults", "steady_rss", "left_rss")
+
+
+def _lead_named(name: str, server: Server) -> str:
+    """The name; UsageError where no response can have it."""
+    own = tuple(reading.name for reading in server.readings)
+    if name in (*METRICS, *own, *_OF_SERVER):
+        return name
+    if name in _OF_GENERATOR or name.startswith("latency_"):
+        if server.generator:
+            return name
+        raise UsageError(f"--lead {name}: nothing tells it, since the load's program is no load generator that is known here",
+                         remedy=f"--metric '{name}=REGEX' reads it from what the load prints.")
+    near = get_close_matches(name, (*own, *_OF_SERVER, *_OF_GENERATOR, *_LATENCIES, *METRICS), n=1)
+    raise UsageError(f"--lead {name}: there is no such response{f'; did you mean {near[0]}?' if near else ''}",
+                     remedy="docs/servers.md lists them.")
+
+
+_LATENCIES = ("latency_p50", "latency_p95", "latency_p99", "latency_mean", "latency_max")  # to name a near one by
 
 
 def parse_reading(text: str) -> Reading:
@@ -118,18 +162,6 @@ def _check_pattern(option: str, pattern: str) -> None:
         re.compile(pattern)
     except re.error as error:
         raise UsageError(f"{option}: /{pattern}/ is not a regular expression: {error}") from None
-
-
-def _check_program(option: str, line: str) -> None:
-    """A first word that is no program is seen before anything is started; a line that only a shell understands is left to it."""
-    words = line.split()
-    if not words:
-        raise UsageError(f"{option} is empty; it must be a command")
-    if re.fullmatch(r"[\w./+-]+", words[0]) and shutil.which(words[0]) is None and words[0] not in _BUILTINS:
-        raise UsageError(f"{option}: there is no program '{words[0]}'")
-
-
-_BUILTINS = ("echo", "cd", "exec", "for", "while", "if", "set", "export", "ulimit", "umask", "test", "eval", "printf", "true")
 
 
 def _shell(line: str) -> tuple[str, ...]:

@@ -88,6 +88,7 @@ def run_trial(
             "stragglers": found.get("stragglers", 0),
             "sampling_cost": found.get("sampling_cost", 0.0),
             "huge_pages": pages,
+            **({"loaded": client.loaded} if client and client.loaded[1] else {}),
         },
     )
     if stop is not None and stop.is_set() and found.get("status") != "exited":
@@ -208,6 +209,8 @@ def _verdict(
         killed = f"killed by signal {number} ({Signals(number).name if number in Signals._value2member_map_ else number})"
     if client and client.failed:
         how = killed or f"with exit code {found['exit_code']}" if client.died else ""
+        if client.died and "before it was ready" in client.failed and found.get("exit_code") == 0:
+            how += "; a server must stay in the foreground"
         return "server", f"{under}: {client.failed}{', ' if how else ''}{how}{said}"
     if client and ended_as_asked(program, found.get("exit_code"), found.get("signal")):
         return "", ""

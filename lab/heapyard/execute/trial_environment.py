@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import places
-from ..model.errors import HeapyardError
+from ..model.errors import HeapyardError, UsageError
 from ..model.experiment import Settings, Treatment
 from ..model.program import Program
 from ..model.shared import WISH_VARIABLE
@@ -38,7 +38,7 @@ def set_scene(folder: Path, program: Program) -> Scene:
 
     A server's {dir} is a copy of its state, where it has one. HeapyardError for a port in use, or a state that cannot be copied.
     """
-    scene = Scene(folder / "dir", folder / "lab", _port(program.server.port) if program.server else 0)
+    scene = Scene(folder / "dir", folder / "lab", free_port(program.server.port) if program.server else 0)
     scene.dir.mkdir()
     if program.server and program.server.state:
         _copy(program.server.state, scene.dir)
@@ -47,15 +47,15 @@ def set_scene(folder: Path, program: Program) -> Scene:
     return scene
 
 
-def _port(wanted: int) -> int:
-    """The one wanted, or for 0 any that is free."""
+def free_port(wanted: int) -> int:
+    """The one wanted, or for 0 any that is free. UsageError for one that is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", wanted))
         except OSError as error:
-            raise HeapyardError(f"port {wanted} cannot be had: {os.strerror(error.errno or 0)}",
-                                remedy="Write {port} for a port that is free in each trial.") from None
+            raise UsageError(f"port {wanted} cannot be had: {os.strerror(error.errno or 0)}",
+                             remedy="Write {port} for a port that is free in each trial.") from None
         return probe.getsockname()[1]
 
 

@@ -332,6 +332,24 @@ class Anova:
 
 
 @dataclass(frozen=True, slots=True)
+class Modes:
+    """Two groups into which a treatment's trials fall: geometric means in the metric's unit, and how many trials in each.
+
+    `p`: of the dip test, for this treatment. `others`: treatments that show two groups as well.
+    """
+
+    workload: str
+    metric: str
+    treatment: str
+    low: float
+    high: float
+    in_low: int
+    in_high: int
+    p: float
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """The answer to one experiment. `metrics` in display order; cells keyed by (workload, metric) order of appearance."""
 
@@ -349,6 +367,7 @@ class Analysis:
     trends: tuple[Trend, ...] = ()  # of the study's figures over a numeric factor
     scalings: tuple[Scaling, ...] = ()  # of its figures of throughput over threads
     rankings: tuple[Ranking, ...] = ()  # of the two leading metrics, with enough workloads
+    modes: tuple[Modes, ...] = ()  # of servers whose trials fall into two groups
     time: str = PRIMARY_TIME  # the two metrics that the verdict speaks of
     memory: str = PRIMARY_MEMORY
     by_level: tuple[ByLevel, ...] = ()  # of the two leading metrics, where factors tell workloads apart

@@ -40,6 +40,7 @@ class TrialRecord:
     series: str = ""  # sha256 of its series file, "" if none
     round: int = 0  # the how-manieth block of its workload
     result: str = ""  # sha256 of what a mutator wrote, "" if none
+    loaded: tuple[float, float] = (0.0, 0.0)  # when a server's load began and ended, in seconds since it was started
 
 
 @dataclass(frozen=True, slots=True)

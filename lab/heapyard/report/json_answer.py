@@ -54,6 +54,7 @@ def answer(analysis: Analysis, record: Record, preference: Preference = BY_TIME)
             "figures": [asdict(c) for c in analysis.curves],
             "growth": [asdict(t) for t in analysis.trends],
             "scaling": [asdict(s) for s in analysis.scalings],
+            "modes": [asdict(m) for m in analysis.modes],
             "ranks": [asdict(r) for r in analysis.rankings],
             "anova": [asdict(a) for a in analysis.anovas],
             "claims": [asdict(j) for j in analysis.judgements],

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from ..model.analysis import Analysis, Verdict
+from ..catalog.load_generators import GENERATORS
+from ..model.analysis import Analysis, Modes, Verdict
 from ..model.experiment import Experiment
 from ..model.metrics import metric_named
 from ..model.units import format_value
 from .standings import Standing, standings
 from .terminal_tables import STYLES, name_width, plain_table
-from .words import VERDICT_SIGNS, plain
+from .words import VERDICT_SIGNS, listed, percent, plain
 
 HEADING = "Under load"
 KEY = "+ better, - worse, = same within the margin, ? undecided; requests/s: more is better, all else: less"
@@ -41,7 +42,8 @@ def shown_columns(analysis: Analysis) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A mean in words, and its verdict against the baseline; None for the baseline's own. `text` is "failed" without a mean."""
+    """A mean in words, and its verdict against the baseline; None for the baseline's own. Without a mean `text` is "failed", or
+    "no figure" where no trial failed: less processor time than the kernel counts, for example."""
 
     text: str
     verdict: Verdict | None = None
@@ -54,15 +56,17 @@ class Entry:
 def load_rows(analysis: Analysis) -> list[tuple[Standing, list[Entry]]]:
     """Every treatment with its entries in the order of `shown_columns`. O(cells + treatments x columns)."""
     cells = {cell.metric: cell for cell in analysis.cells}
+    failed = {failure.treatment for failure in analysis.failures}
     found = []
     for row in standings(analysis):
+        without = "failed" if row.treatment in failed else "no figure"
         entries = []
         for metric, _ in shown_columns(analysis):
             cell = cells[metric]
             mean = next((s.mean for s in cell.summaries if s.treatment == row.treatment), None)
             verdict = next((c.verdict for c in cell.comparisons if c.treatment == row.treatment), None)
             unit = "1" if metric == "request_rate" else metric_named(metric).unit  # the heading has it
-            entries.append(Entry("failed" if mean is None else format_value(mean, unit), verdict))
+            entries.append(Entry(without if mean is None else format_value(mean, unit), verdict))
         found.append((row, entries))
     return found
 
@@ -85,14 +89,45 @@ def load_table(analysis: Analysis, width: int) -> Table:
 def sentences(analysis: Analysis, experiment: Experiment) -> list[str]:
     """What to know of the figures."""
     failed = _failed(analysis)
-    told = [f"Requests failed, on average of a trial, under {', '.join(failed)}."] if failed else []
-    for server in (program.server for program in experiment.programs if program.server and program.server.generator):
-        if not server.paced and any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
-            told.append(
-                f"{server.generator} waits for an answer before it asks again on a connection. So its latencies leave out what a "
-                "stall costs the requests behind it (coordinated omission)."
-            )
-    return told
+    told = [two_modes(modes) for modes in analysis.modes]
+    told += [f"Requests failed, on average of a trial, under {', '.join(failed)}."] if failed else []
+    if any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
+        told += [_omission(program.server.generator) for program in experiment.programs
+                 if program.server and program.server.generator and not program.server.paced]
+    return told + [text for program in experiment.programs if program.server
+                   if (text := _coarse(analysis, program.name, program.server.generator, experiment.settings.margin_time))]
+
+
+def two_modes(modes: Modes) -> str:
+    """The two groups of trials, and what follows."""
+    metric = metric_named(modes.metric)
+    rate = modes.metric == "request_rate"
+    low, high = (f"{format_value(value, '1')} requests/s" if rate else format_value(value, metric.unit)
+                 for value in (modes.low, modes.high))
+    by = "" if rate else f" by {metric.title}"
+    others = f", as do those of {listed(modes.others)}" if modes.others else ""
+    return (f"The trials of {modes.treatment} fall into two groups{by}, {modes.in_low} at about {low} and {modes.in_high} at about "
+            f"{high}{others}; the mean of a few says little.")
+
+
+def _coarse(analysis: Analysis, workload: str, name: str, margin: float) -> str:
+    """Whether half a step of the latencies that a generator prints is more than the margin."""
+    step = GENERATORS[name].step if name in GENERATORS else 0.0
+    of = [metric for metric, _ in shown_columns(analysis) if metric.startswith("latency_p")]
+    means = [s.mean for c in analysis.cells if c.workload == workload and c.metric in of for s in c.summaries]
+    if not any(step / 2 > margin * mean for mean in means):
+        return ""
+    return (f"{name} prints latencies in steps of {format_value(step, 's')}, which is too coarse to tell {percent(margin)} apart "
+            "here.")
+
+
+def _omission(name: str) -> str:
+    """What becomes of a stall in the latencies of a generator that does not send at a rate."""
+    waits = f"{name} waits for an answer before it asks again on a connection."
+    if (known := GENERATORS.get(name)) and known.fills_in:
+        return (f"{waits} To its latencies it adds, as an estimate, the requests that each slow answer kept it from sending. "
+                "A load at a rate of its own measures them.")
+    return f"{waits} So its latencies leave out what a stall costs the requests behind it (coordinated omission)."
 
 
 def _failed(analysis: Analysis) -> Sequence[str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -130,7 +131,7 @@ def memory_curves(record: Record, read: ReadSeries | None) -> tuple[list[Row], i
         except HeapyardError:
             unreadable += 1
             continue
-        points = [[round(t, 3), round(rss / 2**20, 2)] for t, rss in thinned(series)]
+        points = [[round(t, 3), round(rss / 2**20, 2), *mark] for t, rss, *mark in with_load(thinned(series), chosen.loaded)]
         if points:
             curves.append({"program": program, "treatment": treatment, "trial": chosen.id, "points": points})
     return curves, unreadable
@@ -147,15 +148,28 @@ def thinned(series: Series) -> list[tuple[float, int]]:
     return [points[0], *kept, points[-1]]
 
 
+def with_load(points: Sequence[tuple[float, int]], loaded: tuple[float, float]) -> list[tuple[float, ...]]:
+    """The points with two more, marked by a third number 1: where a server's load began and ended. Between samples a line
+    gives the memory. O(points log points)."""
+    times = [t for t, _ in points]
+    inside = [t for t in loaded if times and times[0] < t < times[-1]]
+    return sorted([*points, *((t, _between(points, bisect(times, t), t), 1) for t in inside)])
+
+
+def _between(points: Sequence[tuple[float, int]], at: int, when: float) -> float:
+    (begin, low), (end, high) = points[at - 1], points[at]
+    return low + (high - low) * (when - begin) / (end - begin)
+
+
 def memory_points(curves: Iterable[Row], baseline: str, highlight: str) -> list[Row]:
     """Rows of the figure of memory over time; the page's script does the same."""
     rows = []
     for curve in curves:
         kind = kind_of(curve["treatment"], baseline, highlight)
-        for seconds, mib in curve["points"]:
+        for seconds, mib, *mark in curve["points"]:
             rows.append(
                 {key: curve[key] for key in ("program", "treatment", "trial")}
-                | {"seconds": seconds, "mib": mib, "kind": kind, "layer": int(kind != "other")}
+                | {"seconds": seconds, "mib": mib, "mark": len(mark), "kind": kind, "layer": int(kind != "other")}
             )
     return sorted(rows, key=lambda r: r["layer"])
 

@@ -189,7 +189,14 @@ def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
         series=row["series"],
         round=row["round"],
         result=_later(row, "result"),
+        loaded=_loaded(row["detail_json"]),
     )
+
+
+def _loaded(detail: str) -> tuple[float, float]:
+    """Most trials are of no server, and their processes, which the text is full of, are not wanted."""
+    begin, end = json.loads(detail)["loaded"] if '"loaded"' in detail else (0.0, 0.0)
+    return begin, end
 
 
 def _judged(trial: TrialRecord, sentence: str) -> TrialRecord:

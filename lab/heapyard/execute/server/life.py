@@ -17,7 +17,7 @@ from ..launcher import Running
 from ..trial_environment import Scene
 from .load import Responses, Run, responses_of, run_at_once
 from .ready import wait_until_ready
-from .work import Work, first_child, work_below
+from .work import Work, first_child, resident_below, work_below
 
 STOP_SECONDS = 20.0  # a server that has not ended so long after it was asked to will not
 
@@ -27,7 +27,7 @@ class Client:
     """What became of the load: `wall` seconds of the first one, `cpu` of all, and a sentence in `failed` if something went wrong.
 
     `died`: the server ended of itself. `loaded`: when the load began and ended, in seconds since the server was started;
-    `left`: when it was asked to end.
+    `left`: bytes resident when it was asked to end.
     """
 
     wall: float = 0.0
@@ -35,17 +35,17 @@ class Client:
     failed: str = ""
     died: bool = False
     loaded: tuple[float, float] = (0.0, 0.0)
-    left: float = 0.0
+    left: int = 0
     metrics: dict[str, float] = field(default_factory=dict)
     defined: tuple[Metric, ...] = ()
 
     def of_memory(self, samples: Sequence[Sequence[float]]) -> tuple[dict[str, float], tuple[Metric, ...]]:
-        """Responses of (seconds, RSS, ...) samples: the mean over the load's second half, and the last before the end."""
+        """The mean of (seconds, RSS, ...) samples over the load's second half, and what was left. A machine at work may have
+        taken no sample after the load, so that was looked at by itself."""
         begin, end = self.loaded
         steady = [s[1] for s in samples if (begin + end) / 2 <= s[0] <= end]
-        left = [s[1] for s in samples if end <= s[0] <= self.left]
         metrics = {"steady_rss": sum(steady) / len(steady)} if steady else {}
-        return metrics | ({"left_rss": left[-1]} if left else {}), _MEMORY
+        return metrics | ({"left_rss": float(self.left)} if self.left else {}), _MEMORY
 
 
 _MEMORY = (
@@ -55,6 +55,7 @@ _MEMORY = (
 _WORK = (
     Metric("cpu_per_request", "CPU time per request", "s", about="of the server and its processes, while the load ran"),
     Metric("load_cpu", "CPU time under load", "s", about="of the server and its processes, while the load ran"),
+    Metric("faults_per_request", "faults per request", "1", about="minor ones of the server's processes, while the load ran"),
     Metric("load_faults", "minor faults under load", "1", scale="count"),
 )
 
@@ -77,13 +78,13 @@ def serve(program: Program, server: Running, scene: Scene, settings: Settings, s
         return _failed(server, "load", failed, "was under load")
     if plan.client_answer and not re.search(plan.client_answer, loads[0].output):
         return Client(failed=f"the load's answer does not match /{plan.client_answer}/")
-    responses, why = responses_of(program, loads)
+    responses, why = responses_of(program, loads, settings.time_metric)
     if why:
         return Client(failed=f"the load {why}")
     client = _answer(loads, responses, did, (begin, end))
     if plan.settle and server.wait(plan.settle, stop):
         return _failed(server, "", "", "was left alone")
-    client = replace(client, left=time.monotonic() - server.started)
+    client = replace(client, left=resident_below(server.process.pid))
     if why := _end(program, server, scene, settings, stop):
         return Client(failed=why)
     return client
@@ -91,6 +92,8 @@ def serve(program: Program, server: Running, scene: Scene, settings: Settings, s
 
 def _answer(loads: Sequence[Run], responses: Responses, did: Work, loaded: tuple[float, float]) -> Client:
     metrics = dict(responses.metrics) | {"load_faults": float(did.faults)}
+    if responses.requests:
+        metrics["faults_per_request"] = did.faults / responses.requests
     if did.cpu > 0:
         metrics["load_cpu"] = did.cpu
         if responses.requests:

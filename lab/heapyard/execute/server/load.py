@@ -48,7 +48,7 @@ def run_at_once(
             json=scene.lab / f"{name}{number}.json",
             stdout=scene.lab / f"{name}{number}.stdout",
             stderr=scene.lab / f"{name}{number}.stderr",
-            cwd=scene.dir,
+            cwd=program.cwd or scene.dir,
             timeout=seconds,
             sample=False,
         )
@@ -76,8 +76,11 @@ def _ended(running: Running, seconds: float) -> Run:
     return Run(output=output, failed=f"{why}; it said: {last[:200]}" if last else why)
 
 
-def responses_of(program: Program, loads: Sequence[Run]) -> tuple[Responses, str]:
-    """What the loads say of the server, or what is missing in their output, to follow the words "the load"."""
+def responses_of(program: Program, loads: Sequence[Run], lead: str) -> tuple[Responses, str]:
+    """What the loads say of the server, or what is missing in their output, to follow the words "the load".
+
+    `lead`: the response that the verdict speaks of.
+    """
     plan = program.server
     assert plan is not None
     metrics: dict[str, float] = {}
@@ -90,6 +93,11 @@ def responses_of(program: Program, loads: Sequence[Run]) -> tuple[Responses, str
             return Responses(), f"has an output that {plan.generator} does not write: there is no sign of {error}"
         metrics, defined = _of_all(served)
         requests = metrics["requests"]
+        if lead.startswith("latency_") and lead not in metrics:
+            told = " and ".join(name for name in metrics if name.startswith("latency_")) or "no latency at all"
+            option = GENERATORS[plan.generator].percentiles
+            how = f"; {plan.generator} prints further ones with {option}" if option else ""
+            return Responses(), f"tells no {lead} above zero, of which the verdict is to speak, but {told}{how}"
     text = "\n".join(load.output for load in loads)
     for reading in plan.readings:
         found = re.findall(reading.pattern, text, re.MULTILINE)

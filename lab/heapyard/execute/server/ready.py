@@ -31,7 +31,7 @@ def wait_until_ready(program: Program, server: Running, scene: Scene, stop: thre
         said = f"was not ready, as '{' '.join(plan.ready)}' tells,"
         ready, pause = _command_succeeds(program, scene), POLL_COMMAND
     else:
-        said = "accepted no connection"
+        said = f"accepted no connection on port {scene.port}"
         ready, pause = (lambda: _accepts(scene.port)), POLL
     until = time.monotonic() + plan.ready_seconds
     while time.monotonic() < until and not (stop and stop.is_set()):
@@ -79,7 +79,8 @@ def _command_succeeds(program: Program, scene: Scene) -> Callable[[], bool]:
     def run() -> bool:
         try:
             done = subprocess.run(
-                words, env=env, cwd=scene.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                words, env=env, cwd=program.cwd or scene.dir,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 timeout=plan.ready_seconds, check=False,
             )
         except subprocess.TimeoutExpired:

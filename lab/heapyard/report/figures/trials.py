@@ -39,7 +39,10 @@ def trials(programs: Sequence[str], shape: str) -> Spec:
 
 
 def memory(programs: Sequence[str], shape: str) -> Spec:
-    """Resident memory over time of one trial per allocator. Rows: program, treatment, trial, seconds, mib, kind."""
+    """Resident memory over time of one trial per allocator; points tell where a server's load began and ended.
+
+    Rows: program, treatment, trial, seconds, mib, mark, kind.
+    """
     x = {"field": "seconds", "type": "quantitative", "title": "seconds since the program started",
          "axis": {"grid": False, "tickCount": 4, "format": "~g"}}  # fmt: skip
     y = {"field": "mib", "type": "quantitative", "title": "resident set, MiB", "axis": {"tickCount": 5}}
@@ -53,6 +56,10 @@ def memory(programs: Sequence[str], shape: str) -> Spec:
          "encoding": {"x": x, "y": y, "detail": [{"field": "treatment"}, {"field": "layer"}], "tooltip": tooltip,
                       "strokeWidth": width, "strokeDash": dash,
                       "color": {**kind, "scale": {"domain": kinds, "range": [INK, HIGHLIGHT, FAINT]}}}},
+        {"transform": [{"filter": "datum.mark"}], "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
+         "encoding": {"x": x, "y": y, "tooltip": tooltip, "color": {  # no scale, which would change the legend's lines
+             "condition": [{"test": f"datum.kind == '{kind}'", "value": colour}
+                           for kind, colour in (("baseline", INK), ("highlighted", HIGHLIGHT))], "value": FAINT}}},
     ])  # fmt: skip
 
 

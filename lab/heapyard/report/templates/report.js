@@ -62,8 +62,8 @@
     memory: () => {
       const program = choice("program"), highlight = choice("highlight");
       return data.curves.filter(([p]) => !program || data.programs[p] === program)
-        .flatMap(([p, t, trial, points]) => points.map(([seconds, mib]) =>
-          ({ program: data.programs[p], treatment: data.treatments[t], trial, seconds, mib, kind: kind(data.treatments[t], highlight) })))
+        .flatMap(([p, t, trial, points]) => points.map(([seconds, mib, mark = 0]) =>
+          ({ program: data.programs[p], treatment: data.treatments[t], trial, seconds, mib, mark, kind: kind(data.treatments[t], highlight) })))
         .map((row) => ({ ...row, layer: row.kind === "other" ? 0 : 1 }))
         .sort((a, b) => a.layer - b.layer);
     },
