@@ -214,10 +214,10 @@ def test_a_port_in_use_is_told_before_anything_starts(scripts: Path) -> None:
     ("load", "words"),
     [
         (Load(("/bin/true",)), "nothing tells when the server is ready"),
-        (Load(("",), port=1), "--load is empty"),
+        (Load(("",), port=1), "--load: is empty"),
         (Load(("no_such_program x",), port=1), "there is no program 'no_such_program'"),
         (Load(("/bin/true",), port=1, ready_line="("), "--ready-line: /(/ is not a regular expression"),
-        (Load(("/bin/true",), port=1, state=Path("/no/such")), "--state /no/such: there is no such folder"),
+        (Load(("/bin/true",), port=1, state=Path("/no/such")), "--state: there is no folder '/no/such'"),
         (Load(("/bin/true",), port=1, metrics=("x=1",)), "must have one group"),
         (Load(("/bin/true",), port=1, metrics=("wall=(1)",)), "heapyard itself has a response of this name"),
         (Load(("/bin/true",), port=1, metrics=("Big=(1)",)), "write NAME=REGEX"),

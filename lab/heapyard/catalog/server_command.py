@@ -37,23 +37,34 @@ class Load:
     lead: str = ""  # the response that the verdict speaks of
 
 
+class LoadError(UsageError):
+    """What cannot be carried out: a complaint about the option, or the key of a study, that is called `field`."""
+
+    def __init__(self, field: str, complaint: str, *, remedy: str | None = None):
+        super().__init__(f"--{field.replace('_', '-')}: {complaint}", remedy=remedy)
+        self.field, self.complaint = field, complaint
+
+
 def server_of(load: Load, command: Sequence[str]) -> Server:
-    """UsageError, in one sentence, for what cannot be carried out. `command`: the server's own."""
+    """UsageError, in one sentence, for what cannot be carried out; a LoadError where one field is to blame.
+
+    `command`: the server's own.
+    """
     named = signal_named(load.stop)
     if not (load.ready or load.ready_line or load.port or any(PORT in word for word in (*command, *load.lines))):
         raise UsageError(
             "nothing tells when the server is ready",
             remedy=f"Write {PORT} where its port stands, give it with --port, or say with --ready or --ready-line how to tell.",
         )
-    _check_pattern("--ready-line", load.ready_line)
+    _check_pattern("ready_line", load.ready_line)
     if load.state is not None and not load.state.is_dir():
-        raise UsageError(f"--state {load.state}: there is no such folder")
+        raise LoadError("state", f"there is no folder '{load.state}'")
     for line in load.lines:
-        _check_program("--load", line)
+        _check_program("load", line)
     generators = {known.name if (known := generator_of(line)) else "" for line in load.lines}
     if len(generators) > 1:
-        raise UsageError(f"the loads are of several kinds: {', '.join(sorted(g or 'an unknown one' for g in generators))}",
-                         remedy="Loads that run at the same time must be of one generator.")
+        raise LoadError("load", f"the loads are of several kinds: {', '.join(sorted(g or 'an unknown one' for g in generators))}",
+                        remedy="Loads that run at the same time must be of one generator.")
     generator = next(iter(generators))
     return Server(
         client=_shell(load.lines[0]),
@@ -89,19 +100,19 @@ def lead_of(load: Load, server: Server) -> str:
 
 
 def parse_reading(text: str) -> Reading:
-    """`NAME=REGEX`, with `:higher` or `:lower` at the end; UsageError otherwise."""
+    """`NAME=REGEX`, with `:higher` or `:lower` at the end; LoadError otherwise."""
     name, equals, pattern = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise UsageError(f"--metric '{text}': write NAME=REGEX, with a name of small letters, digits and underlines")
+        raise LoadError("metric", f"write NAME=REGEX, with a name of small letters, digits and underlines, not '{text}'")
     if name in METRICS:
-        raise UsageError(f"--metric {name}: heapyard itself has a response of this name")
+        raise LoadError("metric", f"heapyard itself has a response of this name, {name}")
     direction = "lower"
     for word in ("lower", "higher"):
         if pattern.endswith(f":{word}"):
             pattern, direction = pattern[: -len(word) - 1], word
-    _check_pattern(f"--metric {name}", pattern)
+    _check_pattern("metric", pattern)
     if re.compile(pattern).groups != 1:
-        raise UsageError(f"--metric {name}: /{pattern}/ must have one group, which is the number, such as 'p99: ([0-9.]+)'")
+        raise LoadError("metric", f"/{pattern}/ must have one group, which is the number, such as 'p99: ([0-9.]+)'")
     return Reading(name, pattern, direction)  # type: ignore[arg-type]
 
 
@@ -113,20 +124,20 @@ def signal_named(text: str) -> str:
     return name if name in signal.Signals.__members__ else ""
 
 
-def _check_pattern(option: str, pattern: str) -> None:
+def _check_pattern(field: str, pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"{option}: /{pattern}/ is not a regular expression: {error}") from None
+        raise LoadError(field, f"/{pattern}/ is not a regular expression: {error}") from None
 
 
-def _check_program(option: str, line: str) -> None:
+def _check_program(field: str, line: str) -> None:
     """A first word that is no program is seen before anything is started; a line that only a shell understands is left to it."""
     words = line.split()
     if not words:
-        raise UsageError(f"{option} is empty; it must be a command")
+        raise LoadError(field, "is empty; it must be a command")
     if re.fullmatch(r"[\w./+-]+", words[0]) and shutil.which(words[0]) is None and words[0] not in _BUILTINS:
-        raise UsageError(f"{option}: there is no program '{words[0]}'")
+        raise LoadError(field, f"there is no program '{words[0]}'")
 
 
 _BUILTINS = ("echo", "cd", "exec", "for", "while", "if", "set", "export", "ulimit", "umask", "test", "eval", "printf", "true")

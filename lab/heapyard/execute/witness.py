@@ -77,10 +77,11 @@ def objection(
     library = os.path.realpath(allocator.library)
     short = os.path.basename(library)
     mine = [t for t in testimonies if t.pid == root]
+    ignored = next((line for line in stderr.splitlines() if "cannot be preloaded" in line), "")
+    refused = f"the dynamic linker refused the library: {ignored.split('ERROR: ')[-1].strip()}" if ignored else ""
     if not mine:
-        ignored = next((line for line in stderr.splitlines() if "cannot be preloaded" in line), "")
-        if ignored:
-            return f"the dynamic linker refused the library: {ignored.split('ERROR: ')[-1].strip()}"
+        if refused:
+            return refused
         return f"{short} never reached the program, which ignores LD_PRELOAD as static and privileged programs do"
     for t in testimonies:
         for symbol in TOGETHER:
@@ -109,6 +110,8 @@ def objection(
         unproven = silent and not (is_libc and (process.get("mapped") or looks < 3))
         # Looks at the mappings of a program this young may fall into the time of loading.
         unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and not process.get("mapped")
+        if (unproven or unmapped) and refused:
+            return f"{who} ran without {short}: {refused}. If it has another user, give that user leave to read the file."
         if unproven or unmapped:
             return f"{who} ran without {short}: it is static, or was given an environment without LD_PRELOAD"
         if not executable and looks >= 2 and process["pid"] not in testified:

@@ -94,7 +94,7 @@ def _columns(analysis: Analysis) -> list[Column]:
             made.append(Column(title[:MEAN], max(11, len(title[:MEAN])), _mean_of(analysis, metric)))
         by = analysis.level_effects(metric)
         which = f"{noun}: {title}" if not single and metric == analysis.memory and title != noun else ""
-        made.append(Column(f"{noun[:11]} ", CHANGE, _change_of(metric, hidden=by.depends if by else ()), which))
+        made.append(Column(f"{noun[: CHANGE - 1]} ", CHANGE, _change_of(metric, hidden=by.depends if by else ()), which))
     if single:
         return made
     more, less = ("faster", "slower") if noun_of(metric_named(analysis.time)) == "time" else ("better", "worse")

@@ -17,7 +17,7 @@ from ..launcher import Running
 from ..trial_environment import Scene
 from .load import Responses, Run, responses_of, run_at_once
 from .ready import wait_until_ready
-from .work import Work, first_child, work_below
+from .work import Work, first_child, resident_below, work_below
 
 STOP_SECONDS = 20.0  # a server that has not ended so long after it was asked to will not
 
@@ -26,8 +26,7 @@ STOP_SECONDS = 20.0  # a server that has not ended so long after it was asked to
 class Client:
     """What became of the load: `wall` seconds of the first one, `cpu` of all, and a sentence in `failed` if something went wrong.
 
-    `died`: the server ended of itself. `loaded`: when the load began and ended, in seconds since the server was started;
-    `left`: when it was asked to end.
+    `died`: the server ended of itself. `loaded`: when the load began and ended, in seconds since the server was started.
     """
 
     wall: float = 0.0
@@ -35,17 +34,14 @@ class Client:
     failed: str = ""
     died: bool = False
     loaded: tuple[float, float] = (0.0, 0.0)
-    left: float = 0.0
     metrics: dict[str, float] = field(default_factory=dict)
     defined: tuple[Metric, ...] = ()
 
     def of_memory(self, samples: Sequence[Sequence[float]]) -> tuple[dict[str, float], tuple[Metric, ...]]:
-        """Responses of (seconds, RSS, ...) samples: the mean over the load's second half, and the last before the end."""
+        """The response of (seconds, RSS, ...) samples: the mean over the load's second half."""
         begin, end = self.loaded
         steady = [s[1] for s in samples if (begin + end) / 2 <= s[0] <= end]
-        left = [s[1] for s in samples if end <= s[0] <= self.left]
-        metrics = {"steady_rss": sum(steady) / len(steady)} if steady else {}
-        return metrics | ({"left_rss": left[-1]} if left else {}), _MEMORY
+        return {"steady_rss": sum(steady) / len(steady)} if steady else {}, _MEMORY
 
 
 _MEMORY = (
@@ -83,7 +79,8 @@ def serve(program: Program, server: Running, scene: Scene, settings: Settings, s
     client = _answer(loads, responses, did, (begin, end))
     if plan.settle and server.wait(plan.settle, stop):
         return _failed(server, "", "", "was left alone")
-    client = replace(client, left=time.monotonic() - server.started)
+    # Not the last sample: of many processes samples are rare.
+    client = replace(client, metrics=client.metrics | {"left_rss": float(resident_below(server.process.pid))})
     if why := _end(program, server, scene, settings, stop):
         return Client(failed=why)
     return client
