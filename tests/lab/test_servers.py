@@ -7,7 +7,9 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,6 +162,24 @@ def test_each_trial_has_a_copy_of_the_state(scripts: Path) -> None:
     what = server(scripts, "hello", command=("/bin/sh", "-c", serve), state=state)
     assert [trial(scripts, what).status for _ in range(2)] == ["ok", "ok"]
     assert sorted(p.name for p in state.iterdir()) == ["seed"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a server of another user")
+def test_a_server_of_another_user_has_its_folder_and_is_proven(scripts: Path) -> None:
+    nobody = ("/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    own = find_allocators(["heapyard"])[0]
+    if subprocess.run([*nobody, "/usr/bin/test", "-r", str(own.library)], check=False).returncode:
+        pytest.skip("other users may not read this checkout")
+    state = scripts / "state"
+    state.mkdir(mode=0o700)
+    (state / "serve.py").write_text(SERVE)
+    for path in (state, state / "serve.py"):
+        os.chown(path, 65534, 65534)
+    what = server(scripts, "hello", command=(*nobody, "/usr/bin/python3", "{dir}/serve.py", "{port}", "0"), state=state)
+    with tempfile.TemporaryDirectory() as folder:  # the fixture's lies in one of root's
+        outcome = run_trial(what, Treatment("it", own), SETTINGS, pad=17, folder=Path(folder))
+    assert outcome.status == "ok", outcome.reason
+    assert outcome.provider == os.path.realpath(str(own.library))
 
 
 # ----------------------------------------------------------------------------------------------- what goes wrong
