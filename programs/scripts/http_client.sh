@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # http_client.sh URL ANSWERS CONNECTIONS
-# wrk asks for gzipped answers until it has so many; then the digest of what one of them holds.
+# h2load asks for so many gzipped answers over HTTP 1.1, then the digest of what one of them holds.
+# Not wrk, which stops after a time, not after so much work.
 set -eu
-wrk -t1 -c"$3" -d10m --timeout 30s --latency -s "${0%/*}/wrk_count.lua" "$1" -- "$2" Accept-Encoding gzip
+h2load --h1 --threads=1 --clients="$3" --requests="$2" --header='accept-encoding: gzip' "$1"
 printf 'content %s\n' "$(curl --silent --fail --compressed "$1" | sha256sum | cut -d ' ' -f 1)"

@@ -14,6 +14,7 @@ function report() {
   return JSON.stringify({ orders });
 }
 
+process.on('SIGTERM', () => process.exit(0));
 http.createServer((request, response) => {
   zlib.gzip(Buffer.from(report()), (error, packed) => {
     response.writeHead(error ? 500 : 200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' });
