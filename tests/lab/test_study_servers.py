@@ -54,8 +54,8 @@ def programs(found: Study) -> tuple[Program, ...]:
 def test_every_key_of_a_load_is_read(folder: Path) -> None:
     found = study(folder, FULL)
     assert found.commands["mine"].load == Load(
-        ("ab -n 9 http://127.0.0.1:{port}/", "ab -n 8 http://127.0.0.1:{port}/"), "/bin/true", "^listening", 120.0, "/bin/echo warm",
-        "INT", folder / "state", 0.5, 8080, ("depth=depth ([0-9]+):higher",), "latency_p99",
+        ("ab -n 9 http://127.0.0.1:{port}/", "ab -n 8 http://127.0.0.1:{port}/"), "/bin/true", "^listening", 120.0,
+        "/bin/echo warm", "INT", folder / "state", 0.5, 8080, ("depth=depth ([0-9]+):higher",), "latency_p99",
     )  # fmt: skip
     assert _lead(found, programs(found)) == "latency_p99"
 
@@ -63,7 +63,7 @@ def test_every_key_of_a_load_is_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "complaint"),
     [
-        ("ready_line =", "redy_line =", 8, "redy_line' is not known here; known are check, command, cwd, env, expect_exit, lead, load"),
+        ("ready_line =", "redy_line =", 8, "redy_line' is not known here; known are check, command, cwd, env, expect_exit, lead"),
         ('load = ["ab', 'load = [3, "ab', 5, "load' must be a list of strings"),
         ('load = ["ab', 'load = ["wrg', 5, "load' is wrong: there is no program 'wrg'"),
         ('load = ["ab', 'load = ["", "ab', 5, "load' is wrong: is empty; it must be a command"),

@@ -159,7 +159,7 @@ def _read_server(table: TomlTable) -> Server | None:
         ready_seconds=float(given.number("ready_seconds", 10.0)),
         warm_up=given.strings("warm_up", ()),
         client_answer=given.string("client_answer", ""),
-        generator=given.choice("load_generator", ("", *GENERATORS), ""),
+        generator=given.choice("load_generator", tuple(GENERATORS), ""),
     )
     for name in SERVER_COMMANDS:
         if not getattr(server, name) and (name == "client" or given.has(name)):

@@ -114,8 +114,14 @@ def _ready(card: ProgramCard, size: str, report: Report) -> Program:
 
     commands = command_lines(card, size)
     known = values | {"programs": str(_folder())}
-    told = {name: filled(commands[name]) for name in SERVER_COMMANDS if name in commands}
-    server = card.server and replace(card.server, client_answer=fill(card.server.client_answer, known), **told)
+    server = card.server and replace(
+        card.server,
+        client=filled(commands["client"]),
+        ready=filled(commands.get("ready", ())),
+        warm_up=filled(commands.get("warm_up", ())),
+        stop=filled(commands.get("stop", ())),
+        client_answer=fill(card.server.client_answer, known),
+    )
     stdin = Path(fill(card.stdin, known)) if card.stdin else None
     if stdin and not stdin.is_file():
         raise UsageError(f"program '{card.name}': its standard input {stdin} is not a file")

@@ -111,7 +111,7 @@ def objection(
         # Looks at the mappings of a program this young may fall into the time of loading.
         unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and not process.get("mapped")
         if (unproven or unmapped) and refused:
-            return f"{who} ran without {short}: {refused}. If it has another user, give that user leave to read the file."
+            return f"{who} ran without {short}: {refused.rstrip('.')}; another user must be able to read the file"
         if unproven or unmapped:
             return f"{who} ran without {short}: it is static, or was given an environment without LD_PRELOAD"
         if not executable and looks >= 2 and process["pid"] not in testified:
