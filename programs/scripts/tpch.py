@@ -15,7 +15,8 @@ CREATE TABLE region AS SELECT i AS r_key, 'region ' || i AS r_name FROM range(5)
 CREATE TABLE nation AS SELECT i AS n_key, 'nation ' || i AS n_name, i % 5 AS n_region FROM range(25) t(i);
 CREATE TABLE supplier AS SELECT i AS s_key, mixed(i, 1) % 25 AS s_nation FROM range($orders // 150) t(i);
 CREATE TABLE customer AS SELECT i AS c_key, 'customer ' || i AS c_name, mixed(i, 2) % 25 AS c_nation,
-  ['building', 'machinery', 'furniture', 'household', 'automobile'][1 + mixed(i, 3) % 5] AS c_segment FROM range($orders // 10) t(i);
+  ['building', 'machinery', 'furniture', 'household', 'automobile'][1 + mixed(i, 3) % 5] AS c_segment
+  FROM range($orders // 10) t(i);
 CREATE TABLE part AS SELECT i AS p_key, ['red', 'green', 'blue', 'ivory', 'linen'][1 + mixed(i, 4) % 5] || ' part ' || i AS p_name
   FROM range($orders * 2 // 15) t(i);
 CREATE TABLE orders AS SELECT i AS o_key, mixed(i, 5) % ($orders // 10) // 3 * 3 AS o_customer, mixed(i, 6) % 2400 AS o_day,
