@@ -192,7 +192,7 @@ def test_a_server_of_another_user_has_its_folder_and_is_proven(scripts: Path) ->
          "accepted no connection within 0.3 s"),
         ("hello", {"ready_line": "never", "ready_within": 0.3}, "wrote no line that matches /never/ within 0.3 s"),
         ("hello", {"ready": "/bin/false", "ready_within": 0.3}, "was not ready, as '/bin/sh -c /bin/false' tells, within 0.3 s"),
-        ("hello", {"command": ("/bin/sh", "-c", "for w in on 'port is haunted' '' Aborting; do echo $w >&2; done; exit 3 # {port}")},
+        ("hello", {"command": ("/bin/sh", "-c", "printf 'on\\nport is haunted\\n\\nAborting' >&2; exit 3 # {port}")},
          "ended before it was ready, with exit code 3; it said: on / port is haunted / Aborting"),
         ("die hello", {}, "ended while it was under load, killed by signal 11 (SIGSEGV)"),
         ("/bin/sh -c 'echo oh no; exit 4' {port}", {}, "the load ended with status 4; it said: oh no"),
