@@ -56,6 +56,7 @@ def measure(program: Program, launches: int) -> tuple[dict[str, float], set[str]
     glibc = find_allocators(["glibc"])[0]
     outcomes = [launch(program, glibc) for _ in range(launches)]
     with tempfile.NamedTemporaryFile() as counts:
+        os.chmod(counts.name, 0o666)  # PostgreSQL's processes belong to another user
         library = places.native("libcount_mallocs.so")
         counter = Allocator("counter", "", "", library, env={"COUNT_MALLOCS_FILE": counts.name})
         outcomes.append(launch(program, counter))

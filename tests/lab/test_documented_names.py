@@ -98,10 +98,11 @@ def test_a_name_that_is_gone_is_found(gone: str) -> None:
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """The words after `heapyard`, up to a comment, a pipe, or the command of the user after --; not a row of a table."""
+    """The words after `heapyard`, up to a comment, a pipe, or the command of the user after --; not a row of a table, and not
+    what stands in quotes, such as a load."""
     for code in re.findall(r"(?:^    .*$|`[^`\n]+`|^(?:HEAPYARD_\w+=\S+ )*(?:\./)?heapyard .*$)", text, re.MULTILINE):
         for line in re.findall(r"(?:^|[\s`/])heapyard (?! )([^#`|]+)", code):
-            yield line.split(" -- ")[0].removesuffix(" --").split()
+            yield re.sub(r"'[^']*(?:'|$)", "...", line).split(" -- ")[0].removesuffix(" --").split()
 
 
 def fault(command: list[str]) -> str | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_every_card_of_the_catalog_is_whole():
         assert name == card.name and re.fullmatch(r"[a-z][a-z0-9]*", name)
         assert card.title and card.about.strip() and card.area in AREAS
         assert set(card.sizes) == {"quick", "full"}
-        assert card.packages or card.command[0].startswith("{bin}/")
+        assert card.packages or card.modules or card.command[0].startswith("{bin}/")
         assert all(len(line) <= 130 for line in card.about.splitlines())
 
 
@@ -107,6 +108,12 @@ def test_the_documented_table_is_the_measured_one():
     (("[answer]", "[server]\nclient = []\nstop = []\n[answer]"), "card.toml:8: field 'server.client' must name"),
     (("[answer]", '[server]\nclient = ["sh"]\nstop = ["sh"]\nclient_answer = "("\n[answer]'),
      "card.toml:10: field 'server.client_answer' is not a regular expression"),
+    (("[answer]", '[server]\nclient = ["sh"]\nstop_signal = "HELP"\n[answer]'),
+     "card.toml:9: field 'server.stop_signal' must be the name of a signal, such as INT, not 'HELP'"),
+    (("[answer]", '[server]\nclient = ["sh"]\nwarm_up = ["{wrods}"]\n[answer]'), "placeholder {wrods} that size quick"),
+    (("[answer]", '[server]\nclient = ["sh"]\nready = []\n[answer]'), "card.toml:9: field 'server.ready' must name a program"),
+    (("[answer]", '[server]\nclient = ["sh"]\nload_generator = "wrg"\n[answer]'),
+     "field 'server.load_generator' must be one of wrk,"),
     (('"A card"', '"A card'), "card.toml:2: is not valid TOML"),
 ])
 def test_a_malformed_card_is_told_file_line_and_field(catalog, change, wanted):
@@ -124,6 +131,32 @@ def test_a_prepared_program_has_absolute_paths_and_only_what_a_trial_fills_in_is
     assert ready.name == "card" and ready.command[0] == shutil.which("sh")
     assert ready.command[2] == f"echo 3 {{dir}} {{port}} {catalog}"
     assert not ready.literal and ready.answer.digest == "0" * 64
+
+
+def test_all_of_a_server_is_prepared(catalog):
+    write(catalog, "card", CARD + """
+[server]
+client = ["sh", "{programs}/ask", "{words}", "{port}"]
+ready = ["sh", "{dir}"]
+warm_up = ["sh", "{words}"]
+stop_signal = "INT"
+client_answer = "^{words}$"
+load_generator = "ab"
+""")
+    server = prepare_program("card").server
+    sh = shutil.which("sh")
+    assert server.client == (sh, f"{catalog}/ask", "3", "{port}") and server.ready == (sh, "{dir}") and server.warm_up == (sh, "3")
+    assert (server.stop, server.stop_signal, server.client_answer, server.generator) == ((), "SIGINT", "^3$", "ab")
+    assert list(command_lines(find_card("card"), "quick")) == ["command", "client", "ready", "warm_up"]
+
+
+def test_a_program_of_the_labs_own_python_says_what_it_lacks(catalog):
+    card = CARD.replace('["sh", "-c"', '["{python}", "-c"').replace("area =", 'modules = ["click"]\narea =')
+    write(catalog, "card", card)
+    ready = prepare_program("card")
+    assert ready.command[0] == sys.executable and ready.provenance.startswith("PyPI click ")
+    write(catalog, "card", card.replace('"click"', '"no-such-module"'))
+    assert load_programs()["card"].reason == "Heapyard's Python environment has no no-such-module"
 
 
 def test_a_size_is_part_of_the_name():

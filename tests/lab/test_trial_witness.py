@@ -76,6 +76,15 @@ def test_the_linkers_own_words_are_passed_on(tmp_path: Path) -> None:
     assert verdict(tmp_path, "", stderr=stderr).endswith("cannot be preloaded (wrong ELF class): ignored.")
 
 
+def test_a_library_that_another_user_may_not_read_is_named(tmp_path: Path) -> None:
+    stderr = f"ERROR: ld.so: object '{LIBRARY}' from LD_PRELOAD cannot be preloaded (cannot open shared object file): ignored.\n"
+    complaint = verdict(tmp_path, line(), [seen(), seen(101, "/bin/postgres")], stderr=stderr)
+    assert "refused the library: ld.so: object" in complaint and "another user must be able to read the file" in complaint
+    complaint = verdict(tmp_path, line() + line(malloc="/opt/libother.so"), [seen()], stderr=stderr)
+    assert "malloc was served by /opt/libother.so, not by libmine.so: the dynamic linker refused" in complaint
+    assert verdict(tmp_path, line(), [seen()], stderr=stderr) == ""
+
+
 @pytest.mark.parametrize(
     ("process", "words"),
     [

@@ -72,17 +72,14 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
 
 
 def _settings(study: Study, baseline: str, programs: tuple[Program, ...]) -> Settings:
-    from ..catalog.server_command import lead_of
     from ..execute.memory_source import obstacle_to_groups
 
     given = dict(study.settings)
     unknown = set(given) - {f.name for f in fields(Settings)}
     assert not unknown, f"unknown settings: {unknown}"
     given.setdefault("seed", secrets.randbelow(_SEED_LIMIT))
-    for program in programs:
-        command = study.commands.get(program.name)
-        if program.server and command and command.load:
-            given.setdefault("time_metric", lead_of(command.load, program.server))
+    if "time_metric" not in given and (lead := _lead(study, programs)):
+        given["time_metric"] = lead
     if not {"precision", "blocks", "budget"} & given.keys():
         given["budget"] = DEFAULT_BUDGET
     if "timeout" not in given:
@@ -93,6 +90,22 @@ def _settings(study: Study, baseline: str, programs: tuple[Program, ...]) -> Set
         raise SetupError(obstacle, remedy='The study asks for its figures; memory = "charged" needs none.')
     settings = Settings(baseline=baseline, **given)
     return replace(settings, looks=_looks(study, settings))
+
+
+def _lead(study: Study, programs: tuple[Program, ...]) -> str:
+    """The response that the verdict on servers speaks of, "" if there are none; UsageError where programs have different ones."""
+    from ..catalog.server_command import lead_of
+
+    found: dict[str, str] = {}
+    for program in programs:
+        command = study.commands.get(program.name)
+        served = program.server and command and command.load
+        found[program.name] = lead_of(command.load, program.server) if served else ""  # type: ignore[union-attr, arg-type]
+    if len(set(found.values())) > 1:
+        told = " and ".join(f"{lead or 'wall'} of {name}" for name, lead in found.items())
+        raise UsageError(f"the verdict would speak of {told}, and cannot speak of several responses",
+                         remedy='Write time = "wall" in [study] for the wall time of all, or two studies.')
+    return next(iter(found.values()), "")
 
 
 def _looks(study: Study, settings: Settings) -> tuple[int, ...]:

@@ -77,7 +77,7 @@ def measure(
         raise
     except HeapyardError as error:
         if error.remedy is None:
-            error.remedy = f"heapyard show {journal.id} --trials tells more."
+            error.remedy = f"heapyard show {journal.id} --trials tells more, and --trial 1 all that the program wrote."
         raise
     finally:
         try:

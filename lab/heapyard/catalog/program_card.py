@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ..model.program import Answer, Output, Server
+from .load_generators import GENERATORS
+from .server_command import signal_named
 from .toml_file import TomlTable
 
 Area = Literal["compiler", "documents", "interpreter", "database", "server", "solver", "text", "tool", "threads", "own"]
@@ -17,8 +19,9 @@ Status = Literal["installed", "available", "unavailable"]
 AREAS: tuple[Area, ...] = get_args(Area)
 
 # Replaced when the program is prepared; {dir} and {port} only at each trial.
-PLACES = ("input", "programs", "bin")
+PLACES = ("input", "programs", "bin", "python")
 LATER = ("dir", "port")
+SERVER_COMMANDS = ("client", "ready", "warm_up", "stop")  # fields of a server's table, in the order in which one reads them
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
@@ -49,6 +52,7 @@ class ProgramCard:
     about: str = ""
     packages: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()  # executables it needs besides those its commands name
+    modules: tuple[str, ...] = ()  # PyPI's, which {python} must have
     quick: bool = False
     threads: int = 1
     generator: str = ""
@@ -77,6 +81,7 @@ def read_card(name: str, table: TomlTable, *, own: bool = False) -> ProgramCard:
         sizes=sizes,
         packages=table.strings("packages", ()),
         tools=table.strings("tools", ()),
+        modules=table.strings("modules", ()),
         quick=table.boolean("quick", False),
         threads=table.integer("threads", 1, least=1),
         generator=table.string("generator", ""),
@@ -145,15 +150,22 @@ def _read_server(table: TomlTable) -> Server | None:
     given = table.table("server")
     if given is None:
         return None
+    stop_signal = given.string("stop_signal", "TERM")
     server = Server(
         client=given.strings("client"),
-        stop=given.strings("stop"),
+        stop=given.strings("stop", ()),
+        stop_signal=signal_named(stop_signal),
+        ready=given.strings("ready", ()),
         ready_seconds=float(given.number("ready_seconds", 10.0)),
+        warm_up=given.strings("warm_up", ()),
         client_answer=given.string("client_answer", ""),
+        generator=given.choice("load_generator", tuple(GENERATORS), ""),
     )
-    for name, command in (("client", server.client), ("stop", server.stop)):
-        if not command:
+    for name in SERVER_COMMANDS:
+        if not getattr(server, name) and (name == "client" or given.has(name)):
             given.fail(name, "must name a program")
+    if not server.stop_signal:
+        given.fail("stop_signal", f"must be the name of a signal, such as INT, not '{stop_signal}'")
     try:
         re.compile(server.client_answer)
     except (re.error, OverflowError, RecursionError) as error:
@@ -171,7 +183,8 @@ def _check_commands(table: TomlTable, card: ProgramCard) -> None:
         table.fail("command", "must name a program")
     texts = [("command", card.command), ("stdin", (card.stdin,)), ("env", tuple(card.env.values()))]
     if card.server:
-        texts += [("server", (*card.server.client, *card.server.stop, card.server.client_answer))]
+        words = [word for name in SERVER_COMMANDS for word in getattr(card.server, name)]
+        texts += [("server", (*words, card.server.client_answer))]
     for size in card.sizes.values():
         for field_name, strings in texts:
             _check_placeholders(table, field_name, strings, size)

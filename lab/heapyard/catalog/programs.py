@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import difflib
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
 from ..model import places
 from ..model.errors import SetupError, UsageError
-from ..model.program import Program, Server
+from ..model.program import Program
 from . import debian
 from .executable_check import executable_flaw
-from .program_card import ProgramCard, Status, fill, read_card
+from .program_card import SERVER_COMMANDS, ProgramCard, Status, fill, read_card
 from .program_inputs import ensure_input, input_digest
 from .toml_file import read_toml
 
@@ -84,11 +86,12 @@ def install_programs(names: Sequence[str], report: Report) -> None:
 
 
 def command_lines(card: ProgramCard, size: str) -> dict[str, tuple[str, ...]]:
-    """`command`, and `client` and `stop` of a server, with what is known before the input exists filled in."""
-    values = {"programs": str(_folder()), "bin": str(places.native("x").parent), **card.sizes[size].values}
+    """`command`, and those of a server that it has, with what is known before the input exists filled in."""
+    values = {"programs": str(_folder()), "bin": str(places.native("x").parent), "python": sys.executable}
+    values |= card.sizes[size].values
     commands = {"command": card.command}
     if card.server:
-        commands |= {"client": card.server.client, "stop": card.server.stop}
+        commands |= {name: words for name in SERVER_COMMANDS if (words := getattr(card.server, name))}
     return {name: _located(tuple(fill(word, values) for word in words)) for name, words in commands.items()}
 
 
@@ -111,8 +114,14 @@ def _ready(card: ProgramCard, size: str, report: Report) -> Program:
 
     commands = command_lines(card, size)
     known = values | {"programs": str(_folder())}
-    server = card.server and Server(filled(commands["client"]), filled(commands["stop"]), card.server.ready_seconds,
-                                    fill(card.server.client_answer, known))
+    server = card.server and replace(
+        card.server,
+        client=filled(commands["client"]),
+        ready=filled(commands.get("ready", ())),
+        warm_up=filled(commands.get("warm_up", ())),
+        stop=filled(commands.get("stop", ())),
+        client_answer=fill(card.server.client_answer, known),
+    )
     stdin = Path(fill(card.stdin, known)) if card.stdin else None
     if stdin and not stdin.is_file():
         raise UsageError(f"program '{card.name}': its standard input {stdin} is not a file")
@@ -135,7 +144,8 @@ def _ready(card: ProgramCard, size: str, report: Report) -> Program:
 
 def _packages_in_words(card: ProgramCard) -> list[str]:
     versions = [(package.split("|")[0], debian.version(package)) for package in card.packages]
-    return [f"Debian {package} {version}" for package, version in versions if version] or [card.command[0]]
+    wheels = [f"PyPI {module} {metadata.version(module)}" for module in card.modules]
+    return [*(f"Debian {package} {version}" for package, version in versions if version), *wheels] or [card.command[0]]
 
 
 def _located(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -144,10 +154,19 @@ def _located(words: tuple[str, ...]) -> tuple[str, ...]:
     return (str(Path(found).absolute()) if "/" in found else found, *words[1:])
 
 
+def _has(module: str) -> bool:
+    try:
+        return bool(metadata.version(module))
+    except metadata.PackageNotFoundError:
+        return False
+
+
 def _with_status(card: ProgramCard) -> ProgramCard:
     commands = command_lines(card, "quick")
     words = [*(command[0] for command in commands.values()), *card.tools]
     lacking = [word for word in words if not any(map(shutil.which, word.split("|")))]
+    if absent := [module for module in card.modules if not _has(module)]:
+        return replace(card, status="unavailable", reason=f"Heapyard's Python environment has no {' and no '.join(absent)}")
     if not lacking:
         flaw = executable_flaw(Path(commands["command"][0]))
         return replace(card, status="unavailable", reason=flaw[0]) if flaw else card

@@ -14,7 +14,7 @@ from ..model.errors import UsageError
 from ..model.metrics import METRICS
 from ..model.program import Reading, Server
 from .load_generators import GENERATORS, generator_of, keeps_pace, tail_of
-from .server_words import check_placeholders, check_programs
+from .server_words import LoadError, missing_program, misspelt
 
 PORT = "{port}"
 SETTLE = 1.0  # seconds that a server is left alone after its load, unless said otherwise
@@ -39,7 +39,10 @@ class Load:
 
 
 def server_of(load: Load, command: Sequence[str], env: Mapping[str, str] = {}) -> Server:
-    """UsageError, in one sentence, for what cannot be carried out. `command`, `env`: the server's own."""
+    """UsageError, in one sentence, for what cannot be carried out; a LoadError where one field is to blame.
+
+    `command`, `env`: the server's own.
+    """
     named = signal_named(load.stop)
     _check_words(load, command, env, named)
     if not (load.ready or load.ready_line or load.port or any(PORT in word for word in (*command, *load.lines))):
@@ -47,13 +50,13 @@ def server_of(load: Load, command: Sequence[str], env: Mapping[str, str] = {}) -
             "nothing tells when the server is ready",
             remedy=f"Write {PORT} where its port stands, give it with --port, or say with --ready or --ready-line how to tell.",
         )
-    _check_pattern("--ready-line", load.ready_line)
+    _check_pattern("ready_line", load.ready_line)
     if load.state is not None and not load.state.is_dir():
-        raise UsageError(f"--state {load.state}: there is no such folder")
+        raise LoadError("state", f"there is no folder '{load.state}'")
     generators = {known.name if (known := generator_of(line)) else "" for line in load.lines}
     if len(generators) > 1:
-        raise UsageError(f"the loads are of several kinds: {', '.join(sorted(g or 'an unknown one' for g in generators))}",
-                         remedy="Loads that run at the same time must be of one generator.")
+        raise LoadError("load", f"the loads are of several kinds: {', '.join(sorted(g or 'an unknown one' for g in generators))}",
+                        remedy="Loads that run at the same time must be of one generator.")
     generator = next(iter(generators))
     return Server(
         client=_shell(load.lines[0]),
@@ -75,24 +78,29 @@ def server_of(load: Load, command: Sequence[str], env: Mapping[str, str] = {}) -
 
 def _check_words(load: Load, command: Sequence[str], env: Mapping[str, str], signal_: str) -> None:
     """UsageError for words that cannot mean what they say, of the server and of all that goes with its load."""
-    lines = [("--load", line) for line in load.lines]
-    lines += [(option, line) for option, line in (("--ready", load.ready), ("--warm-up", load.warm_up)) if line]
+    lines = [("load", line) for line in load.lines]
+    lines += [(field, line) for field, line in (("ready", load.ready), ("warm_up", load.warm_up)) if line]
     if not signal_:
         if re.fullmatch(r"[A-Z0-9]+", load.stop):
-            raise UsageError(f"--stop {load.stop}: there is no such signal",
-                             remedy="Write for example TERM, INT or QUIT, or a command.")
-        lines.append(("--stop", load.stop))
-    check_placeholders("the server's command", command)
-    for name, value in env.items():
-        check_placeholders(f"--env {name}", [value])
-    for option, line in lines:
-        check_placeholders(option, [line])
-        check_programs(option, line)
+            raise LoadError("stop", f"there is no signal '{load.stop}'",
+                            remedy="Write for example TERM, INT or QUIT, or a command.")
+        lines.append(("stop", load.stop))
+    own = {"the server's command": command} | {f"--env {name}": [value] for name, value in env.items()}
+    for where, words in own.items():
+        if complaint := misspelt(words):
+            raise UsageError(f"{where}: {complaint}")
+    for field, line in lines:
+        if complaint := misspelt([line]):
+            raise LoadError(field, complaint)
+        if not line.split():
+            raise LoadError(field, "is empty; it must be a command")
+        if name := missing_program(line):
+            raise LoadError(field, f"there is no program '{name}'", remedy="Install it, or give the path of it.")
     told = load.port or any(PORT in word for word in (*command, *env.values()))
-    asks = next((option for option, line in lines if PORT in line), None)
+    asks = next((field for field, line in lines if PORT in line), None)
     if asks and not told:
-        raise UsageError(f"{asks} asks {PORT}, but nothing tells the server which port that is",
-                         remedy=f"Write {PORT} in the server's command or in --env, or give the port it has with --port.")
+        raise LoadError(asks, f"asks {PORT}, but nothing tells the server which port that is",
+                        remedy=f"Write {PORT} in the server's command or in --env, or give the port it has with --port.")
 
 
 def lead_of(load: Load, server: Server) -> str:
@@ -133,19 +141,19 @@ _LATENCIES = ("latency_p50", "latency_p95", "latency_p99", "latency_mean", "late
 
 
 def parse_reading(text: str) -> Reading:
-    """`NAME=REGEX`, with `:higher` or `:lower` at the end; UsageError otherwise."""
+    """`NAME=REGEX`, with `:higher` or `:lower` at the end; LoadError otherwise."""
     name, equals, pattern = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise UsageError(f"--metric '{text}': write NAME=REGEX, with a name of small letters, digits and underlines")
+        raise LoadError("metric", f"write NAME=REGEX, with a name of small letters, digits and underlines, not '{text}'")
     if name in METRICS:
-        raise UsageError(f"--metric {name}: heapyard itself has a response of this name")
+        raise LoadError("metric", f"heapyard itself has a response of this name, {name}")
     direction = "lower"
     for word in ("lower", "higher"):
         if pattern.endswith(f":{word}"):
             pattern, direction = pattern[: -len(word) - 1], word
-    _check_pattern(f"--metric {name}", pattern)
+    _check_pattern("metric", pattern)
     if re.compile(pattern).groups != 1:
-        raise UsageError(f"--metric {name}: /{pattern}/ must have one group, which is the number, such as 'p99: ([0-9.]+)'")
+        raise LoadError("metric", f"/{pattern}/ must have one group, which is the number, such as 'p99: ([0-9.]+)'")
     return Reading(name, pattern, direction)  # type: ignore[arg-type]
 
 
@@ -157,11 +165,11 @@ def signal_named(text: str) -> str:
     return name if name in signal.Signals.__members__ else ""
 
 
-def _check_pattern(option: str, pattern: str) -> None:
+def _check_pattern(field: str, pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"{option}: /{pattern}/ is not a regular expression: {error}") from None
+        raise LoadError(field, f"/{pattern}/ is not a regular expression: {error}") from None
 
 
 def _shell(line: str) -> tuple[str, ...]:

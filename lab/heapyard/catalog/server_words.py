@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from ..model.errors import UsageError
 
-PLACEHOLDERS = ("port", "dir")
+PLACEHOLDERS = ("port", "dir", "rate")
 _CLOSE = 0.8  # `prt` and `ports` are near to `port`; `print`, as awk has it, and `part` are not
 _BUILTINS = frozenset(
     "[ . : alias break cd command continue echo eval exec exit export false getopts hash kill printf pwd read readonly return set "
@@ -21,16 +21,25 @@ _ENDS = ("|", "||", "&&", ";", "&")  # after these a shell takes the next word f
 _GRAMMAR = frozenset("! { } case do done elif else esac fi for function if in then until while".split())
 
 
-def check_placeholders(option: str, words: Iterable[str]) -> None:
-    """UsageError for what looks like {port} or {dir} and is neither. `option`: where the words stand."""
+class LoadError(UsageError):
+    """What cannot be carried out: a complaint about the option, or the key of a study, that is called `field`."""
+
+    def __init__(self, field: str, complaint: str, *, remedy: str | None = None):
+        super().__init__(f"--{field.replace('_', '-')}: {complaint}", remedy=remedy)
+        self.field, self.complaint = field, complaint
+
+
+def misspelt(words: Iterable[str]) -> str:
+    """A complaint about the first that looks like {port} or {dir} and is neither, "" if there is none."""
     for word in words:
         for match in re.finditer(r"(\$?)\{(\w+)\}", word):
             shell, name = match.groups()
             near = _near(name.lower())
             if shell and name in PLACEHOLDERS:
-                raise UsageError(f"{option}: '{match[0]}' is a variable of the shell; write {{{name}}} without the dollar sign")
+                return f"'{match[0]}' is a variable of the shell; write {{{name}}} without the dollar sign"
             if near and not shell and name not in PLACEHOLDERS:
-                raise UsageError(f"{option}: '{match[0]}' is replaced by nothing; did you mean {{{near}}}?")
+                return f"'{match[0]}' is replaced by nothing; did you mean {{{near}}}?"
+    return ""
 
 
 def _near(name: str) -> str:
@@ -39,14 +48,13 @@ def _near(name: str) -> str:
     return shuffled or next(iter(get_close_matches(name, PLACEHOLDERS, n=1, cutoff=_CLOSE)), "")
 
 
-def check_programs(option: str, line: str) -> None:
-    """UsageError for a shell line that is empty, or runs a program that is not installed. A line that only a shell understands
-    is left to it."""
-    if not line.split():
-        raise UsageError(f"{option} is empty; it must be a command")
+def missing_program(line: str) -> str:
+    """The first program that a shell line runs and that is not installed, "" if there is none. A line that only a shell
+    understands is left to it."""
     for name in _programs(line):
         if re.fullmatch(r"[\w./+-]+", name) and name not in _BUILTINS | _GRAMMAR and shutil.which(name) is None:
-            raise UsageError(f"{option}: there is no program '{name}'", remedy="Install it, or give the path of it.")
+            return name
+    return ""
 
 
 def _programs(line: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from .fraction import Fraction, fraction_of, read_share
 from .mutators import PROCESSORS, Value, level_text
 from .program_command import Check
 from .server_command import Load
+from .study_server import read_load
 from .study_findings import read_claims, read_figures
 from .toml_file import TomlTable, read_toml
 from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
@@ -314,6 +315,7 @@ def _command(table: TomlTable) -> Command:
         cwd=table.place("cwd", ""),
         expect_exit=table.integer("expect_exit", 0, least=0),
         check=table.choice("check", CHECKS, "output"),
+        load=read_load(table, argv),
     )
     table.finish()
     return command

@@ -138,7 +138,7 @@ def _print_card(console: Console, card: ProgramCard, size: str) -> None:
 
 
 def _exact_lines(card: ProgramCard, size: str) -> Iterable[tuple[str, str]]:
-    """The command line, then a server's client and stop; {input}, {dir} and {port} are left as they are."""
+    """The command line, then those of a server; {input}, {dir} and {port} are left as they are."""
     from ..catalog.programs import command_lines
 
     lines = {title: shlex.join(words) for title, words in command_lines(card, size).items()}

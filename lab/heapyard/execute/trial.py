@@ -31,6 +31,7 @@ from .trial_environment import Scene, additions, cpus_of, plain_environment, set
 from .witness import objection, provider_of, read_testimonies
 
 _ENOUGH = 64 << 10  # bytes from either end of standard error
+_LAST_OF_SERVER = 3  # lines of a server that failed, in the sentence about it
 _CHARGES = ("charged", "charged_error", "page_tables", "group_charged", "group_error", "group_peak")
 _DIRECT = ("user", "sys", "peak_rss", "minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 
@@ -211,6 +212,9 @@ def _verdict(
         how = killed or f"with exit code {found['exit_code']}" if client.died else ""
         if client.died and "before it was ready" in client.failed and found.get("exit_code") == 0:
             how += "; a server must stay in the foreground"
+        # The last line of a server is often a farewell ("Aborting"); the cause stands before it.
+        lines = [line.strip()[:200] for line in errors.splitlines() if line.strip()][-_LAST_OF_SERVER:]
+        said = f"; it said: {' / '.join(lines)}" if lines else ""
         return "server", f"{under}: {client.failed}{', ' if how else ''}{how}{said}"
     if client and ended_as_asked(program, found.get("exit_code"), found.get("signal")):
         return "", ""

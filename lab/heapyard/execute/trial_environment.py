@@ -44,7 +44,16 @@ def set_scene(folder: Path, program: Program) -> Scene:
         _copy(program.server.state, scene.dir)
     scene.lab.mkdir()
     (scene.lab / "witness").touch()
+    if os.geteuid() == 0:
+        _open_to_other_users(folder, scene)
     return scene
+
+
+def _open_to_other_users(folder: Path, scene: Scene) -> None:
+    """Servers that root starts take another user: it must reach {dir} and may testify; others cannot list what is here."""
+    for passed in (folder, scene.lab):
+        passed.chmod(0o711)
+    (scene.lab / "witness").chmod(0o666)
 
 
 def free_port(wanted: int) -> int:

@@ -77,17 +77,19 @@ def objection(
     library = os.path.realpath(allocator.library)
     short = os.path.basename(library)
     mine = [t for t in testimonies if t.pid == root]
+    ignored = next((line for line in stderr.splitlines() if "cannot be preloaded" in line), "")
+    refused = f"the dynamic linker refused the library: {ignored.split('ERROR: ')[-1].strip()}" if ignored else ""
+    unread = f": {refused.rstrip('.')}; another user must be able to read the file" if refused else ""
     if not mine:
-        ignored = next((line for line in stderr.splitlines() if "cannot be preloaded" in line), "")
-        if ignored:
-            return f"the dynamic linker refused the library: {ignored.split('ERROR: ')[-1].strip()}"
+        if refused:
+            return refused
         return f"{short} never reached the program, which ignores LD_PRELOAD as static and privileged programs do"
     for t in testimonies:
         for symbol in TOGETHER:
             other = t.providers.get(symbol, "")
             if other != library:
                 served = (other or "nothing known") + (" (its own)" if other == t.executable else "")
-                return f"in {_named(t)} {symbol} was served by {served}, not by {short}"
+                return f"in {_named(t)} {symbol} was served by {served}, not by {short}{unread}"
         new = t.providers.get("_Znwm", library)
         # An operator new of the program's own, or the C++ library's, calls malloc; another allocator's does not.
         if (
@@ -109,6 +111,8 @@ def objection(
         unproven = silent and not (is_libc and (process.get("mapped") or looks < 3))
         # Looks at the mappings of a program this young may fall into the time of loading.
         unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and not process.get("mapped")
+        if (unproven or unmapped) and unread:
+            return f"{who} ran without {short}{unread}"
         if unproven or unmapped:
             return f"{who} ran without {short}: it is static, or was given an environment without LD_PRELOAD"
         if not executable and looks >= 2 and process["pid"] not in testified:

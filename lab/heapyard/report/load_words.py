@@ -34,8 +34,10 @@ MOST_AT_80 = 5  # columns beside a name of usual length
 
 
 def shown_columns(analysis: Analysis) -> list[tuple[str, str]]:
-    """(metric, heading) of what was measured under load; empty where no server was."""
+    """(metric, heading) of what was measured under load; empty where no server was, or several: a row has no place for each."""
     measured = {cell.metric for cell in analysis.cells}
+    if len({cell.workload for cell in analysis.cells if cell.metric == "steady_rss"}) > 1:
+        return []
     found = [next((one for one in group if one[0] in measured), None) for group in _COLUMNS]
     return [one for one in found if one] if "steady_rss" in measured or "request_rate" in measured else []
 

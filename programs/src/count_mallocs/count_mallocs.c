@@ -67,9 +67,16 @@ size_t malloc_usable_size(void* block) {
   return of_glibc(block);
 }
 
+// Known from the beginning: nginx takes all variables away from its workers.
+static char path[4096];
+
+__attribute__((constructor)) static void begin(void) {
+  const char* given = getenv("COUNT_MALLOCS_FILE");
+  snprintf(path, sizeof path, "%s", given != NULL ? given : "");
+}
+
 __attribute__((destructor)) static void tell(void) {
-  const char* path = getenv("COUNT_MALLOCS_FILE");
-  const int file = path != NULL ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+  const int file = *path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
   if (file < 0) return;
   char line[64];
   const int length = snprintf(line, sizeof line, "%llu %llu\n", atomic_load(&calls), atomic_load(&bytes));

@@ -145,7 +145,7 @@ TEST(PageRuns, RandomRunsKeepWhatTheyHoldAndZeroMeansZero) {
   std::vector<std::pair<PageRun*, std::uint64_t>> held;
   std::uint64_t next = 1;
   unsigned zero = 0, moves = 0;
-  for (int step = 0; step < (kSanitized ? 16'000 : 40'000); ++step) {
+  for (int step = 0; step < (test::kSanitized ? 16'000 : 40'000); ++step) {
     const bool more = step % 4000 < 2000 ? random() % 3 != 0 : random() % 3 == 0;
     if (more || held.empty()) {
       const std::uint32_t pages = 1 + random() % (random() % 40 == 0 ? 700 : 17);
@@ -399,7 +399,7 @@ TEST(PageSpans, RandomBlocksAreApartAndKeepWhatTheyHold) {
   unsigned part = 0;
   std::mt19937 random(9);
   std::map<char*, std::pair<unsigned, unsigned char>> held;  // by address
-  for (int step = 0; step < (kSanitized ? 12'000 : 30'000); ++step) {
+  for (int step = 0; step < (test::kSanitized ? 12'000 : 30'000); ++step) {
     const bool more = step % 6000 < 3000 ? random() % 3 != 0 : random() % 3 == 0;
     const unsigned c = 1 + random() % (random() % 10 == 0 ? PageClasses::kClasses - 1 : 30);
     if (more || held.empty()) {
@@ -758,7 +758,7 @@ TEST(FirstClassHeaps, KeepWhatTheyHoldAndLeaveNothing) {
     std::mt19937 random(6);
     Heaps::Heap* heaps[3] = {Heaps::make(), Heaps::make(), Heaps::make()};
     std::vector<Held> held;
-    for (int step = 0; step < (kSanitized ? 12'000 : 40'000); ++step) {
+    for (int step = 0; step < (test::kSanitized ? 12'000 : 40'000); ++step) {
       const unsigned heap = random() % 4;
       if (held.size() < 200 || random() % 2 == 0) {
         const std::size_t bytes = random() % (random() % 50 == 0 ? 200'000 : 3'000);

@@ -100,7 +100,7 @@ TYPED_TEST(Sampling, EachSampleIsToldAndReturnedOnce) {
   this->in_thread([] {
     std::mt19937 random(3);
     std::vector<std::pair<char*, std::size_t>> live;
-    for (int step = 0; step < (kSanitized ? 50'000 : 200'000); ++step) {
+    for (int step = 0; step < (test::kSanitized ? 50'000 : 200'000); ++step) {
       if (live.size() > 2'000 || (!live.empty() && random() % 2 == 0)) {
         std::swap(live[random() % live.size()], live.back());
         auto [block, bytes] = live.back();
@@ -121,7 +121,7 @@ TYPED_TEST(Sampling, EachSampleIsToldAndReturnedOnce) {
   });
   EXPECT_FALSE(listener().twice);
   EXPECT_TRUE(listener().live.empty());
-  EXPECT_GT(listener().sampled, kSanitized ? 1'250u : 5'000u);
+  EXPECT_GT(listener().sampled, test::kSanitized ? 1'250u : 5'000u);
 }
 
 TYPED_TEST(Sampling, WhatWasFreedLastIsHandedOutFirst) {
