@@ -14,7 +14,7 @@ from ..model.errors import UsageError
 from ..model.experiment import Interleave
 from .consoles import remark
 from .options import Cpus, Duration, Margins, Share, change_system_option, manner, manner_options, name_and_value
-from .server_options import load_of, server_options
+from .server_options import comparison_options, load_of, server_options
 
 
 class _WithCommand(click.Command):
@@ -76,6 +76,7 @@ class _WithCommand(click.Command):
     "--check", type=click.Choice(["output", "exit"]), help="What decides that a run is right (default: output and exit code)."
 )
 @server_options
+@comparison_options
 @click.option("--title", metavar="TEXT", help="Title of the experiment.")
 @manner_options
 @click.pass_context
