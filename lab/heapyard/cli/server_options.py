@@ -49,8 +49,8 @@ def server_options(function: F) -> F:
     return function
 
 
-def load_of(options: dict[str, Any]) -> Load | None:
-    """The options as a Load; None without --load. UsageError for the others without it."""
+def load_of(options: dict[str, Any], *, searched: bool = False) -> Load | None:
+    """The options as a Load; None without --load. UsageError for the others without it. `searched`: {rate} is tried out."""
     given = {name: options[name] for name in NAMES if options.get(name) not in (None, ())}
     if "load" not in given:
         if given:
@@ -58,4 +58,4 @@ def load_of(options: dict[str, Any]) -> Load | None:
         return None
     given["lines"] = given.pop("load")
     given["metrics"] = given.pop("metric", ())
-    return Load(**given)
+    return Load(**given, searched=searched)

@@ -82,7 +82,11 @@ def _show_answer(
 ) -> None:
     from ..stats.analyse import analyse
     from .answer import show_answer
+    from .capacity_answer import is_search, show_capacities
 
+    if is_search(record) and not (markdown or svg):
+        show_capacities(record, json=json_)
+        return
     analysis = analyse(record.observations)
     if markdown:
         from ..report.markdown import markdown as as_markdown

@@ -32,7 +32,10 @@ def next_rate(trials: Sequence[Shown], start: float, *, near: bool = False, know
         return max(start, LEAST_RATE)
     if bounded(trials):
         found = known or threshold(trials)
-        return max(math.exp(found.quantile(SIDES[len(trials) % len(SIDES)])), LEAST_RATE)
+        wanted = math.exp(found.quantile(SIDES[len(trials) % len(SIDES)]))
+        # What little is known at first has long tails; no server is asked for more than a step beyond what it bore.
+        highest, lowest = max(t.rate for t in trials if t.kept), min(t.rate for t in trials if not t.kept)
+        return max(min(wanted, highest * FACTOR), lowest / FACTOR, LEAST_RATE)
     factor = min(FACTOR, FIRST_STEP ** (2 ** (len(trials) - 1))) if near else FACTOR
     rates = [t.rate for t in trials]
     return max(rates) * factor if trials[0].kept else max(min(rates) / factor, LEAST_RATE)

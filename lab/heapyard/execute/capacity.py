@@ -182,7 +182,7 @@ class _Search:
     def _run_trial(self, block: Block, position: int, rate: int) -> TrialOutcome:
         label = block.order[position]
         moment = Moment(block, position, self.plan.done, self.plan.planned, self._trials, self._spent, self._remaining(),
-                        self.settings.budget)
+                        self.settings.budget, f" at {rate:,} requests/s")
         self.watcher.trial_begins(moment)
         trial, begin = self.journal.start_trial(block, position), time.monotonic()
         if self.make_ready is not None:

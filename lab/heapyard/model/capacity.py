@@ -25,7 +25,7 @@ class Capacity:
 
     `kept_up_to`: the highest rate at which a trial kept the limits; `broken_from`: the lowest at which one broke them; None
     without such a trial. `ratio` to the baseline's, with an interval that holds for all allocators together; None for the
-    baseline. `near`: means of responses over the trials near the capacity, by metric. `failed`: why it was given up.
+    baseline. `broke`: what trials broke. `near`: means of responses over the trials near the capacity, by metric. `failed`: why it was given up.
     """
 
     treatment: str
@@ -37,17 +37,17 @@ class Capacity:
     ratio: Interval | None = None
     verdict: Verdict | None = None
     near: Mapping[str, float] = field(default_factory=dict)
+    broke: tuple[str, ...] = ()
     failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """The answer of a search. `control` is the baseline's second appearance. `told`: what to know of the figures."""
+    """The answer of a search. `control` is the baseline's second appearance. `left_out`: disturbed trials."""
 
     limits: tuple[Limit, ...]
     baseline: str
     rows: tuple[Capacity, ...]  # the baseline first, then the highest capacity first
     control: Capacity | None
-    headline: str = ""
-    told: tuple[str, ...] = ()
+    left_out: int = 0
     memory: str = ""  # which response of memory `near` leads with

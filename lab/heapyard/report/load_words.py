@@ -12,6 +12,7 @@ from rich.text import Text
 from ..model.analysis import Analysis, Verdict
 from ..model.experiment import Experiment
 from ..model.metrics import metric_named
+from ..model.program import Server
 from ..model.units import format_value
 from .standings import Standing, standings
 from .terminal_tables import STYLES, name_width, plain_table
@@ -88,11 +89,16 @@ def sentences(analysis: Analysis, experiment: Experiment) -> list[str]:
     told = [f"Requests failed, on average of a trial, under {', '.join(failed)}."] if failed else []
     for server in (program.server for program in experiment.programs if program.server and program.server.generator):
         if not server.paced and any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
-            told.append(
-                f"{server.generator} waits for an answer before it asks again on a connection. So its latencies leave out what a "
-                "stall costs the requests behind it (coordinated omission)."
-            )
+            told.append(omission(server))
     return told
+
+
+def omission(server: Server) -> str:
+    """What the latencies of a load that waits for answers leave out."""
+    return (
+        f"{server.generator} waits for an answer before it asks again on a connection. So its latencies leave out what a "
+        "stall costs the requests behind it (coordinated omission)."
+    )
 
 
 def _failed(analysis: Analysis) -> Sequence[str]:
