@@ -48,7 +48,7 @@ class Waits:
     scale, for every allocator alike. `fault`: outcome fields given instead, by allocator."""
 
     capacity: dict[str, float]
-    curve: Curve = queue(0.8)
+    curve: Curve = field(default_factory=lambda: queue(0.8))
     scatter: float = 0.03
     noise: float = 0.05
     lapse: float = 0.0

@@ -30,7 +30,10 @@ def command(
 
     record = load_record(experiment, output)
     where = html or record.path / REPORT_NAME
-    path = write_capacity_page(where, record) if is_search(record) else write_html(where, analyse(record.observations), record, preference(prefer, memory_limit))
+    if is_search(record):
+        path = write_capacity_page(where, record)
+    else:
+        path = write_html(where, analyse(record.observations), record, preference(prefer, memory_limit))
     click.echo(path)
     if open_:
         import webbrowser

@@ -111,7 +111,8 @@ def log_ratio(of: Threshold, to: Threshold, confidence: float) -> tuple[float, f
     first, second = (np.interp(middles, t.share, t.at) for t in (of, to))
     differences = (first[:, None] - second[None, :]).ravel()
     low, high = (1 - confidence) / 2, (1 + confidence) / 2
-    return tuple(np.quantile(differences, [0.5, low, high]))  # type: ignore[return-value]
+    middle, lower, upper = np.quantile(differences, [0.5, low, high])
+    return float(middle), float(lower), float(upper)
 
 
 _POINTS = 400

@@ -19,11 +19,11 @@ from statistics import median
 from ..catalog.server_command import at_rate, loads_at_a_rate
 from ..design.capacity_evidence import OVERLOADED, Evidence, evidence_of
 from ..design.capacity_rates import LEAST_RATE, bounded, next_rate, whole_rate
-from ..design.threshold import log_ratio, threshold
+from ..design.threshold import Threshold, log_ratio, threshold
 from ..model.errors import HeapyardError
 from ..model.experiment import Block, Experiment, TrialOutcome
 from ..model.journal import BUDGET, DROPPED, INTERRUPTED, RESUMED, Journal
-from ..model.limits import ASKED, achieved_rate, slack, value_of
+from ..model.limits import ASKED, Shown, achieved_rate, slack, value_of
 from ..model.metrics import define
 from ..model.units import format_duration
 from .experiment import ROOM, Ending, Launch
@@ -70,6 +70,7 @@ class _Search:
         self.held: dict[str, float] = defaultdict(float)  # most bytes that a trial held, by allocator
         self.width = math.inf  # of the widest interval, as ratio minus one
         self.noted: set[str] = set()
+        self.known: dict[str, tuple[tuple[Shown, ...], Threshold]] = {}
 
     def run(self) -> Ending:
         self._take_up()
@@ -116,7 +117,7 @@ class _Search:
         """Are all capacities and their ratios to the baseline's known as closely as asked for?"""
         if not all(bounded(evidence.shown[label]) for label in alive):
             return False
-        confidence, found = self.settings.confidence, {label: threshold(evidence.shown[label]) for label in alive}
+        confidence, found = self.settings.confidence, {label: self._threshold(label, evidence) for label in alive}
         ends = [found[label].interval(confidence) for label in alive]
         others = [label for label in alive if label != self.settings.baseline]
         ends += [log_ratio(found[label], found[self.settings.baseline], confidence) for label in others]
@@ -173,11 +174,21 @@ class _Search:
         return True
 
     def _rate(self, label: str, evidence: Evidence) -> int:
-        trials, baseline, start = evidence.shown[label], evidence.shown[self.settings.baseline], self.settings.start_rate
-        near = label != self.settings.baseline
-        if near and bounded(baseline):
-            start = math.exp(threshold(baseline).quantile(0.5)) if not bounded(trials) else start
-        return whole_rate(next_rate(trials, max(start, LEAST_RATE), near=near), loads_at_a_rate(self.server))
+        trials, baseline, start = evidence.shown[label], self.settings.baseline, self.settings.start_rate
+        if bounded(trials):
+            rate = next_rate(trials, start, known=self._threshold(label, evidence))
+        elif label == baseline:
+            rate = next_rate(trials, start)
+        else:
+            rate = next_rate(trials, math.exp(self._threshold(baseline, evidence).quantile(0.5)), near=True)
+        return whole_rate(rate, loads_at_a_rate(self.server))
+
+    def _threshold(self, label: str, evidence: Evidence) -> Threshold:
+        """Worked out once for the trials that are there."""
+        trials = tuple(evidence.shown[label])
+        if label not in self.known or self.known[label][0] != trials:
+            self.known[label] = trials, threshold(trials)
+        return self.known[label][1]
 
     def _run_trial(self, block: Block, position: int, rate: int) -> TrialOutcome:
         label = block.order[position]

@@ -25,7 +25,8 @@ class Capacity:
 
     `kept_up_to`: the highest rate at which a trial kept the limits; `broken_from`: the lowest at which one broke them; None
     without such a trial. `ratio` to the baseline's, with an interval that holds for all allocators together; None for the
-    baseline. `broke`: what trials broke. `near`: means of responses over the trials near the capacity, by metric. `failed`: why it was given up.
+    baseline. `near`: means of responses over the trials near the capacity, by metric. `broke`: what trials broke. `failed`:
+    why it was given up.
     """
 
     treatment: str

@@ -30,8 +30,8 @@ def print_capacities(console: Console, found: Capacities, record: Record) -> Non
     _paragraph(console, f"{KEY}; intervals of 95 %, those of the ratios hold together", "dim")
     text, alarm = control_text(found)
     _paragraph(console, text, "bold red" if alarm else "")
-    for told in sentences(found, record):
-        _paragraph(console, told)
+    for more in sentences(found, record):
+        _paragraph(console, more)
     console.print()
     for what, command in (("Every trial", f"heapyard show {record.id} --trials"), ("The data", f"heapyard export {record.id}")):
         console.print(f"{what}: {command}", markup=False, soft_wrap=True, style="dim")
@@ -51,9 +51,9 @@ def capacity_table(found: Capacities, width: int) -> Table:
     for heading in ("capacity", "95 % interval", f"x {plain(found.baseline)}"[:12], "interval", "memory", *(h for _, h in more)):
         table.add_column(heading, justify="right", no_wrap=True, overflow="ellipsis")
     for row in found.rows:
-        name = Text(plain(row.treatment), style="bold" if row.treatment == found.baseline else "")
+        label = Text(plain(row.treatment), style="bold" if row.treatment == found.baseline else "")
         near = [_near(row, metric) for metric in (found.memory, *(m for m, _ in more))]
-        table.add_row(name, Text(capacity_text(row), style="red" if row.failed else ""), _ends(row), *_ratio(row), *near)
+        table.add_row(label, Text(capacity_text(row), style="red" if row.failed else ""), _ends(row), *_ratio(row), *near)
     return table
 
 

@@ -132,7 +132,7 @@ def _pace(server: Server) -> list[str]:
         return []
     better = "vegeta, wrk2, pgbench --rate and sysbench --rate do not wait; their figures are the ones to prefer."
     if server.generator == "k6":
-        return [f"k6 sends at a rate of its own only in a script with an arrival-rate executor. Otherwise: {omission(server)} {better}"]
+        return [f"k6 sends at a rate of its own with an arrival-rate executor, and with no other. Else: {omission(server)}"]
     return [f"{omission(server)} {better}"]
 
 

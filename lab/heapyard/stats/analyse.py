@@ -29,7 +29,8 @@ def analyse(observations: Observations) -> Analysis:
     """Everything a report says about an experiment; see docs/method.md for the meaning of each number.
 
     Pure and deterministic. Gives an answer for any input, however little was measured (one block: no interval is
-    bounded; no complete block: no cell), but UsageError for a search for capacities (stats/capacity.py). O(rows + cells x blocks x treatments^2).
+    bounded; no complete block: no cell). UsageError for a search for capacities, which stats/capacity.py analyses.
+    O(rows + cells x blocks x treatments^2).
     """
     if observations.settings.limits:
         raise UsageError("this experiment searched for capacities, and its trials ran at different rates",

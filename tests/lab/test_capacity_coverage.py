@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Do intervals of capacities, and of their ratios, hold the truth as often as they say? Searches on servers that are known.
+
+HEAPYARD_SEARCHES: how many of each kind the long form on request makes, 200 unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from capacity_model import MemoryJournal, Waits, queue, search_for, step
+
+from heapyard.execute.capacity import search
+from heapyard.stats.capacity import capacities_of
+
+KINDS: dict[str, Callable[[], dict[str, object]]] = {
+    "queue": lambda: {"curve": queue(0.8)},
+    "noisy queue": lambda: {"curve": queue(0.8), "noise": 0.2, "scatter": 0.05},
+    "full queue": lambda: {"curve": queue(0.95), "noise": 0.1},
+    "flat queue": lambda: {"curve": queue(0.4), "noise": 0.1},
+    "quiet": lambda: {"curve": queue(0.8), "noise": 0.002, "scatter": 0.002},
+    "step": lambda: {"curve": step},
+    "accidents": lambda: {"curve": queue(0.8), "lapse": 0.03},
+    "drift": lambda: {"curve": queue(0.8), "drift": 0.002},
+}
+LEAST = 0.93
+
+
+def hits(kind: str, searches: int, folder: Path) -> tuple[list[bool], list[bool], list[float]]:
+    """Of so many searches: did the intervals of capacities hold the truth, did those of the ratios, and how wide were the
+    former, as half-widths on the log scale? A machine that drifts has no one capacity, and only ratios are asked for."""
+    of_rates, of_ratios, widths = list[bool](), list[bool](), list[float]()
+    for seed in range(searches):
+        draw = random.Random(seed)
+        base, ratio = math.exp(draw.uniform(math.log(300), math.log(30_000))), math.exp(draw.uniform(-0.3, 0.3))
+        launch = Waits({"glibc": base, "swift": base * ratio}, seed=seed, **KINDS[kind]())  # type: ignore[arg-type]
+        what = search_for(seed=seed)
+        journal = MemoryJournal(what)
+        search(what, journal, launch, scratch=folder)  # type: ignore[arg-type]
+        found = capacities_of(what, journal.trials())
+        for row in found.rows:
+            assert row.rate is not None
+            widths.append(math.log(row.rate.high / row.rate.low) / 2)
+            if kind != "drift":
+                of_rates.append(row.rate.low <= launch.capacity[row.treatment] <= row.rate.high)
+            if row.ratio is not None:
+                of_ratios.append(row.ratio.low <= ratio <= row.ratio.high)
+        assert found.control is not None and found.control.ratio is not None
+        of_ratios.append(found.control.ratio.low <= 1 <= found.control.ratio.high)
+    return of_rates, of_ratios, widths
+
+
+def test_a_few_searches_hold_the_truth(tmp_path: Path) -> None:
+    of_rates, of_ratios, _ = hits("queue", 2, tmp_path)
+    assert sum(of_rates) >= 3 and sum(of_ratios) >= 3
+
+
+@pytest.mark.on_request
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_hold_the_truth_as_often_as_they_say(kind: str, tmp_path: Path) -> None:
+    searches = int(os.environ.get("HEAPYARD_SEARCHES", "200"))
+    of_rates, of_ratios, widths = hits(kind, searches, tmp_path)
+    rates = f"{sum(of_rates)} of {len(of_rates)} capacities, " if of_rates else ""
+    print(f"{kind}: {rates}{sum(of_ratios)} of {len(of_ratios)} ratios hold the truth; half-width "
+          f"{100 * math.expm1(sorted(widths)[len(widths) // 2]):.1f} %")
+    assert not of_rates or sum(of_rates) >= LEAST * len(of_rates)
+    assert sum(of_ratios) >= LEAST * len(of_ratios)
