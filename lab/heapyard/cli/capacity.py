@@ -76,9 +76,10 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, **options: Any) 
     if not own:
         raise UsageError("the server's command goes after --",
                          remedy="For example: heapyard capacity --slo p99=5ms --load '...' -- ./server --port {port}")
-    load = load_of(options, searched=True)
-    if load is None:
+    if not options["load"]:
         raise UsageError("--load is missing: it says what sends {rate} requests per second")
+    load = load_of(options, searched=True)
+    assert load is not None
     libraries = {name: Library(path) for name, path in map(parse_allocator_option, options["libraries"])}
     given = {
         "limits": parse_limits(options["limits"], tuple(map(parse_reading, load.metrics))),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from ..model.capacity import Capacities, Capacity
@@ -24,7 +25,7 @@ def limits_text(limits: Sequence[Limit]) -> str:
 
 def _limit(limit: Limit) -> str:
     name, _, value = (part.strip() for part in limit.text.partition("="))
-    return f"{name} {'≥' if limit.at_least else '≤'} {value}"
+    return f"{name} {'≥' if limit.at_least else '≤'} {re.sub(r'(?<=[0-9])(?=[a-zµ%])', ' ', value)}"
 
 
 def rate_text(rate: float) -> str:

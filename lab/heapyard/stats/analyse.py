@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model.analysis import Analysis, Overall, ParetoPoint
-from ..model.errors import UsageError
 from ..model.metrics import metric_named
 from ..model.observations import Observations
 from .anova import anovas_of
@@ -29,12 +28,8 @@ def analyse(observations: Observations) -> Analysis:
     """Everything a report says about an experiment; see docs/method.md for the meaning of each number.
 
     Pure and deterministic. Gives an answer for any input, however little was measured (one block: no interval is
-    bounded; no complete block: no cell). UsageError for a search for capacities, which stats/capacity.py analyses.
-    O(rows + cells x blocks x treatments^2).
+    bounded; no complete block: no cell). O(rows + cells x blocks x treatments^2).
     """
-    if observations.settings.limits:
-        raise UsageError("this experiment searched for capacities, and its trials ran at different rates",
-                         remedy="heapyard show, report and export read it; it can be compared in no other way.")
     settings, baseline, control = observations.settings, observations.baseline, observations.control
     primary = (settings.time_metric, settings.memory_metric)
     treatments = tuple(t for t in observations.treatments if t != control)
