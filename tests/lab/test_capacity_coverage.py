@@ -11,10 +11,12 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import pytest
-from capacity_model import MemoryJournal, Waits, queue, search_for, step
+from capacity_model import P99, Curve, MemoryJournal, Waits, queue, search_for, step
 
+from heapyard.design import capacity_rates
 from heapyard.execute.capacity import search
 from heapyard.stats.capacity import capacities_of
 
@@ -29,6 +31,36 @@ KINDS: dict[str, Callable[[], dict[str, object]]] = {
     "drift": lambda: {"curve": queue(0.8), "drift": 0.002},
 }
 LEAST = 0.93
+SEARCHES = int(os.environ.get("HEAPYARD_SEARCHES", "200"))
+
+
+def width(seed: int, folder: Path, curve: Curve, **given: object) -> float:
+    """Half-width of the baseline's interval after twelve blocks, on the log scale."""
+    launch = Waits({"glibc": 2000.0, "swift": 2600.0}, curve=curve, seed=seed, **given)  # type: ignore[arg-type]
+    what = search_for(precision=1e-9, max_blocks=12)
+    journal = MemoryJournal(what)
+    search(what, journal, launch, scratch=folder)  # type: ignore[arg-type]
+    rate = capacities_of(what, journal.trials()).rows[0].rate
+    assert rate is not None
+    return math.log(rate.high / rate.low) / 2
+
+
+@pytest.mark.on_request
+def test_latencies_tell_more_than_yes_and_no_and_two_sides_more_than_the_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def yes_or_no(rate: float, capacity: float) -> float:
+        return step(0.0, 1.0) if queue(0.8)(rate, capacity) <= P99.bound else step(1.0, 0.0)
+
+    searches = range(max(SEARCHES // 4, 5))
+    found = {"as it is": [width(seed, tmp_path, queue(0.8)) for seed in searches],
+             "yes and no": [width(seed, tmp_path, yes_or_no, noise=0.0) for seed in searches],
+             "a step": [width(seed, tmp_path, step) for seed in searches]}
+    monkeypatch.setattr(capacity_rates, "SIDES", (0.5, 0.5))
+    found["a step, tried at the median"] = [width(seed, tmp_path, step) for seed in searches]
+    middle = {name: median(widths) for name, widths in found.items()}
+    print("; ".join(f"{name}: ±{100 * math.expm1(one):.1f} %" for name, one in middle.items()))
+    assert middle["as it is"] < middle["yes and no"] and middle["a step"] < middle["a step, tried at the median"]
 
 
 def hits(kind: str, searches: int, folder: Path) -> tuple[list[bool], list[bool], list[float]]:
@@ -63,8 +95,7 @@ def test_a_few_searches_hold_the_truth(tmp_path: Path) -> None:
 @pytest.mark.on_request
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_hold_the_truth_as_often_as_they_say(kind: str, tmp_path: Path) -> None:
-    searches = int(os.environ.get("HEAPYARD_SEARCHES", "200"))
-    of_rates, of_ratios, widths = hits(kind, searches, tmp_path)
+    of_rates, of_ratios, widths = hits(kind, SEARCHES, tmp_path)
     rates = f"{sum(of_rates)} of {len(of_rates)} capacities, " if of_rates else ""
     print(f"{kind}: {rates}{sum(of_ratios)} of {len(of_ratios)} ratios hold the truth; half-width "
           f"{100 * math.expm1(sorted(widths)[len(widths) // 2]):.1f} %")

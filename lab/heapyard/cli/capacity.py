@@ -52,7 +52,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> in
 
     \b
     Examples:
-      heapyard capacity --slo p99=5ms --load 'wrk2 -t2 -c64 -d10s -R{rate} --latency http://127.0.0.1:{port}/'
+      heapyard capacity --slo p99=5ms --load 'wrk2 -t2 -c64 -d10s -R{rate} -L http://127.0.0.1:{port}/'
         -- ./server --port {port}
       heapyard capacity jemalloc --slo p99=5ms,failed=0.1% --budget 20m --load 'echo GET http://127.0.0.1:{port}/ |
         vegeta attack -duration=5s -rate={rate} | vegeta report' -- ./server {port}

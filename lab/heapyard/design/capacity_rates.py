@@ -3,7 +3,7 @@
 
 Trials go by turns to the tenth and to the ninetieth percentile of where the threshold may lie. Both close in on it, as in
 probabilistic bisection (Waeber, Frazier and Henderson 2013), and the distance between them shows how steep the curve is. At
-the median alone the scatter stays unknown, and intervals three times as wide.
+the median alone the scatter stays unknown, and intervals wide.
 """
 
 from __future__ import annotations

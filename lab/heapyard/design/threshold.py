@@ -9,9 +9,9 @@ Only the stretch LOW < z < HIGH is taken at its value, since further off no line
 is known to lie beyond, and no more: this is Tobit regression (1958). Where every trial lies beyond, as when latencies leap
 from well below to far above, it is the probit model of a psychometric function. A share LAPSE of the trials tells nothing.
 
-The prior is flat in log rate, log slope and log scatter, on a grid. The curves of a few libraries (questplus, AEPsych) stop
-at yes and no, which costs up to three times the trials where latencies grow smoothly; statsmodels has no fit for data that
-a step separates. Quantiles are those of the posterior; tests/lab/test_capacity_coverage.py holds them to the truth.
+The prior is flat in log rate, log slope and log scatter, on a grid. Libraries for psychometric curves (questplus, AEPsych)
+stop at yes and no, which makes wider intervals where latencies grow smoothly. statsmodels has no Tobit model, and its probit
+has no fit where a step separates yes from no. tests/lab/test_capacity_coverage.py holds the quantiles to the truth.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from statistics import median
 
 from ..catalog.server_command import at_rate, loads_at_a_rate
 from ..design.capacity_evidence import OVERLOADED, Evidence, evidence_of
-from ..design.capacity_rates import LEAST_RATE, bounded, next_rate, whole_rate
+from ..design.capacity_rates import bounded, next_rate, whole_rate
 from ..design.threshold import Threshold, log_ratio, threshold
 from ..model.errors import HeapyardError
 from ..model.experiment import Block, Experiment, TrialOutcome
@@ -222,7 +222,7 @@ class _Search:
             tells = f"its latencies are {', '.join(there)}" if there else "it prints no latencies"
             raise HeapyardError(
                 f"the load prints nothing for the limit {missing.text}; {tells}",
-                remedy="Have the load print it (wrk2 --latency, sysbench --percentile), or read it with --metric NAME=REGEX.",
+                remedy="Have the load print it (wrk2 -L, sysbench --percentile), or read it with --metric NAME=REGEX.",
             )
         achieved = achieved_rate(metrics)
         if achieved is not None and achieved > TOO_MUCH * rate + slack(metrics):

@@ -17,7 +17,7 @@ from .page_file import write_page
 from .page_tables import event_summary, flattened
 
 # What is told of the trials near the capacity, as far as it was measured.
-NEAR = ("charged", "steady_rss", "left_rss", "latency_p50", "latency_p99", "cpu_per_request", "load_faults")
+NEAR = ("steady_rss", "cpu_per_request")
 
 
 def write_capacities(path: Path, found: Capacities, record: Record) -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model.capacity import Capacities, Capacity
+from ..model.journal import BUDGET
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_value
@@ -16,9 +17,10 @@ from .terminal_tables import STYLES, name_width, plain_table
 from .words import VERDICT_SIGNS, plain, ratio
 
 WIDEST_TEXT = 100  # columns of running text
+MORE_BUDGET = 4  # times the budget halves what is left of the width
 BESIDE = 58  # columns beside the name
 # After memory: what else to show near the capacity, as far as the screen is wide enough.
-MORE = (("latency_p99", "p99 there", 10), ("cpu_per_request", "CPU each", 10), ("steady_rss", "steady RSS", 10))
+MORE = (("steady_rss", "steady RSS", 10), ("cpu_per_request", "CPU each", 10))
 
 
 def print_capacities(console: Console, found: Capacities, record: Record) -> None:
@@ -33,6 +35,10 @@ def print_capacities(console: Console, found: Capacities, record: Record) -> Non
     for more in sentences(found, record):
         _paragraph(console, more)
     console.print()
+    if record.status == "interrupted" or (record.events and record.events[-1].kind == BUDGET):
+        budget = MORE_BUDGET * (record.experiment.settings.budget or 0.0)
+        more_time = f"heapyard resume {record.id}" + (f" --budget {budget:.0f}s" if record.status != "interrupted" else "")
+        console.print(f"Narrower intervals: {more_time}", markup=False, soft_wrap=True, style="dim")
     for what, command in (("Every trial", f"heapyard show {record.id} --trials"), ("The data", f"heapyard export {record.id}")):
         console.print(f"{what}: {command}", markup=False, soft_wrap=True, style="dim")
 
