@@ -123,7 +123,7 @@ def test_rates_double_and_halve_until_the_limit_lies_between() -> None:
 def test_no_rate_is_a_step_beyond_what_was_borne() -> None:
     """One early trial that was slow by accident must not lead to a flood, nor to a trickle."""
     shown_ = [at(100, -math.inf), at(100, 0.9)]
-    for n in range(30):
+    for n in range(12):
         rate = next_rate(shown_, 100)
         assert rate <= 2 * max(s.rate for s in shown_ if s.kept)
         assert rate >= min(s.rate for s in shown_ if not s.kept) / 2
@@ -151,11 +151,11 @@ def test_only_ratios_of_rates_matter() -> None:
 
 
 def test_known_capacities_are_found_in_interleaved_blocks(tmp_path: Path) -> None:
-    launch = Waits({"glibc": 2000.0, "swift": 2600.0})
-    record = stored(tmp_path, search_for(), launch)
+    launch = Waits({"glibc": 2000.0, "swift": 2600.0}, seed=2)
+    record = stored(tmp_path, search_for(precision=0.05), launch)
     found = capacities(record)
     base, swift = found.rows
-    assert base.rate is not None and base.rate.low < 2000 < base.rate.high < 2000 * 1.1
+    assert base.rate is not None and base.rate.low < 2000 < base.rate.high < 2000 * 1.2
     assert swift.rate is not None and swift.rate.low < 2600 < swift.rate.high
     assert swift.ratio is not None and swift.ratio.low < 1.3 < swift.ratio.high and swift.verdict == "better"
     assert found.control is not None and found.control.ratio is not None
@@ -190,7 +190,7 @@ def _shown_well(found: object, record: Record, folder: Path) -> None:
 
 def test_an_interrupted_search_goes_on_with_what_it_has(tmp_path: Path) -> None:
     launch = Waits({"glibc": 2000.0, "swift": 2600.0}, stop_after=14)
-    record = stored(tmp_path, search_for(), launch)
+    record = stored(tmp_path, search_for(max_blocks=6), launch)
     found = capacities(record)
     assert record.status == "interrupted" and found.control is not None
     assert sum(row.trials for row in (*found.rows, found.control)) == 13, "all but the one that warmed up"
@@ -212,7 +212,8 @@ def test_the_budget_ends_it_and_a_larger_one_goes_on(tmp_path: Path) -> None:
 
 
 def test_steps_without_any_latency_near_the_limit_are_found_too(tmp_path: Path) -> None:
-    what, launch = search_for(precision=0.1), Waits({"glibc": 900.0, "swift": 600.0}, curve=step, scatter=0.01)
+    what = search_for(precision=0.15, max_blocks=10)
+    launch = Waits({"glibc": 900.0, "swift": 600.0}, curve=step, scatter=0.01)
     journal = MemoryJournal(what)
     search(what, journal, launch, scratch=tmp_path)  # type: ignore[arg-type]
     base, swift = capacities_of(what, journal.trials()).rows
@@ -222,7 +223,7 @@ def test_steps_without_any_latency_near_the_limit_are_found_too(tmp_path: Path) 
 
 def test_a_load_that_cannot_send_more_bounds_the_capacity_and_that_is_told(tmp_path: Path) -> None:
     launch = Waits({"glibc": 2000.0, "swift": 2000.0}, sends=lambda rate: min(rate, 1000.0), scatter=0.0)
-    record = stored(tmp_path, search_for(precision=0.1), launch)
+    record = stored(tmp_path, search_for(precision=0.2, max_blocks=8), launch)
     found = capacities(record)
     assert found.rows[0].rate is not None and 900 < found.rows[0].rate.value < 1150
     assert any("less than 97 %" in told for told in capacity_words.sentences(found, record))
@@ -242,7 +243,7 @@ def test_who_is_at_the_limit_is_told(tmp_path: Path, load: float, server_: float
 
 def test_an_allocator_that_always_fails_is_given_up_and_the_others_are_measured(tmp_path: Path) -> None:
     launch = Waits({"glibc": 2000.0, "swift": 2600.0, "broken": 1.0}, fault={"broken": {}})
-    record = stored(tmp_path, search_for(("swift", "broken"), precision=0.1), launch)
+    record = stored(tmp_path, search_for(("swift", "broken"), max_blocks=4), launch)
     rows = {row.treatment: row for row in capacities(record).rows}
     assert rows["broken"].failed == "the server ended" and rows["swift"].rate is not None
     assert sum(label == "broken" for label, _ in launch.rates) == 3

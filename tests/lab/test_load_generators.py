@@ -81,6 +81,13 @@ def test_an_output_is_understood(
     assert served.latencies == pytest.approx(latencies)
 
 
+def test_what_was_sent_is_told_apart_from_what_was_answered() -> None:
+    """Two of 400 requests waited a minute for their answers."""
+    served = read_output(GENERATORS["vegeta"], VEGETA, wall=1.0)
+    assert served.sent > 10 * served.requests / served.seconds
+    assert read_output(GENERATORS["wrk"], WRK, wall=1.0).sent == 0
+
+
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("text", ["", "{", "{}", "hello\n" * 3, "Total: 1\n"])
 def test_another_output_is_not(name: str, text: str) -> None:

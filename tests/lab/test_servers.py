@@ -97,6 +97,7 @@ def test_responses_are_of_the_load_alone(scripts: Path) -> None:
     assert outcome.status == "ok", outcome.reason
     m = outcome.metrics
     assert 0.15 < m["load_cpu"] < 0.4 < m["cpu"]
+    assert 0 < m["generator_cpu"] < 0.15, "the client only asks"
     assert m["steady_rss"] > 16 << 20 and m["left_rss"] > 16 << 20
     assert {d.name for d in outcome.defined} >= {"load_cpu", "steady_rss", "left_rss"}
 

@@ -15,6 +15,7 @@ from .load_words import omission
 from .words import change, listed, ratio, sentence
 
 FULL = 0.9  # of a processor, or of all: whoever uses that much has no more to give
+WIDE = 4.0  # from the low to the high end of an interval that says nothing yet
 KEY = "+ more, - less, = same within the margin, ? undecided"
 
 
@@ -79,8 +80,8 @@ def _known(row: Capacity | None) -> str:
 def control_text(found: Capacities) -> tuple[str, bool]:
     """What the A/A control says, and whether it is an alarm."""
     control = found.control
-    if control is None or control.ratio is None:
-        return "A/A control: not measured to both sides of its capacity.", False
+    if control is None or control.ratio is None or control.ratio.high > WIDE * control.ratio.low:
+        return "A/A control: too few trials to tell anything.", False
     interval = f"{ratio(control.ratio.ratio)} [{ratio(control.ratio.low)}, {ratio(control.ratio.high)}]"
     if control.ratio.low > 1 or control.ratio.high < 1:
         why = "something else than the allocator decides here. See heapyard doctor."
