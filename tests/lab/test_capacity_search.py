@@ -97,6 +97,7 @@ def test_rates_take_the_place_of_their_mark() -> None:
 
 @pytest.mark.parametrize(("lines", "given", "why"), [
     (("echo {rate}",), {}, "--load has {rate}, and nothing says what it is"),
+    (("echo",), {"warm_up": "echo {rate}"}, "--warm-up has {rate}, and nothing says what it is"),
     (("echo",), {"rate": 5}, "--rate 5 needs a load with {rate} in it"),
     (("echo",), {"searched": True}, "the search for a capacity needs a load with {rate} in it"),
 ])  # fmt: skip

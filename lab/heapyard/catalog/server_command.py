@@ -97,8 +97,8 @@ def loads_at_a_rate(server: Server) -> int:
 def _check_rate(load: Load) -> None:
     """UsageError where {rate} has no value, or a rate no {rate} to stand in."""
     asks = any(RATE in line for line in load.lines)
-    if asks and not (load.rate or load.searched):
-        raise UsageError(f"--load has {RATE}, and nothing says what it is",
+    if (asks or RATE in load.warm_up) and not (load.rate or load.searched):
+        raise UsageError(f"{'--load' if asks else '--warm-up'} has {RATE}, and nothing says what it is",
                          remedy="Give it with --rate N, or let heapyard capacity --slo search for it.")
     if not asks and (load.rate or load.searched):
         what = f"--rate {load.rate}" if load.rate else "the search for a capacity"
