@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-
-import math
 
 from ..model.experiment import Settings
 from ..model.limits import ASKED, TRIAL, Shown, shown
