@@ -128,6 +128,11 @@ def test_percentiles_of_k6_are_those_it_was_asked_for() -> None:
     assert served.latencies == pytest.approx(
         {"mean": 1.66e-3, "p50": 1.32e-3, "max": 8.92e-3, "p90": 2.31e-3, "p95": 4.06e-3, "p99": 5.7e-3, "p99.9": 8.48e-3}
     )
+def test_what_was_sent_is_told_apart_from_what_was_answered() -> None:
+    """Two of 400 requests waited a minute for their answers."""
+    served = read_output(GENERATORS["vegeta"], VEGETA, wall=1.0)
+    assert served.sent > 10 * served.requests / served.seconds
+    assert read_output(GENERATORS["wrk"], WRK, wall=1.0).sent == 0
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -100,6 +100,7 @@ def test_responses_are_of_the_load_alone(scripts: Path) -> None:
     assert outcome.status == "ok", outcome.reason
     m = outcome.metrics
     assert 0.15 < m["load_cpu"] < 0.4 < m["cpu"]
+    assert 0 < m["generator_cpu"] < 0.15, "the client only asks"
     assert m["steady_rss"] > 16 << 20 and m["left_rss"] > 16 << 20
     assert {d.name for d in outcome.defined} >= {"load_cpu", "steady_rss", "left_rss"}
 
@@ -114,7 +115,7 @@ def test_what_a_load_generator_tells_is_read_and_divided(scripts: Path) -> None:
 
 def test_server_load_and_helpers_run_in_the_users_folder(scripts: Path) -> None:
     ask = "test -e ask.py && /usr/bin/python3 ./ask.py {port}"
-    outcome = trial(scripts, server(scripts, f"{ask} hello", ready="test -e ask.py", warm_up=f"{ask} hello", stop=f"{ask} bye"))
+    outcome = trial(scripts, server(scripts, f"{ask} hello", ready=f"{ask} hello", warm_up=f"{ask} hello", stop=f"{ask} bye"))
     assert outcome.status == "ok", outcome.reason
 
 

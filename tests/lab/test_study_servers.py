@@ -19,7 +19,7 @@ FULL = """
 [study]
 [program.mine]
 command = ["/bin/cat", "--port={port}"]
-load = ["ab -n 9 http://127.0.0.1:{port}/", "ab -n 8 http://127.0.0.1:{port}/"]
+load = ["ab -n {rate} http://127.0.0.1:{port}/", "ab -n 8 http://127.0.0.1:{port}/"]
 warm_up = "/bin/echo warm"
 ready = "/bin/true"
 ready_line = "^listening"
@@ -30,6 +30,7 @@ state = "state"
 port = 8080
 metric = ["depth=depth ([0-9]+):higher"]
 lead = "latency_p99"
+rate = 100
 """
 
 
@@ -54,8 +55,8 @@ def programs(found: Study) -> tuple[Program, ...]:
 def test_every_key_of_a_load_is_read(folder: Path) -> None:
     found = study(folder, FULL)
     assert found.commands["mine"].load == Load(
-        ("ab -n 9 http://127.0.0.1:{port}/", "ab -n 8 http://127.0.0.1:{port}/"), "/bin/true", "^listening", 120.0,
-        "/bin/echo warm", "INT", folder / "state", 0.5, 8080, ("depth=depth ([0-9]+):higher",), "latency_p99",
+        ("ab -n {rate} http://127.0.0.1:{port}/", "ab -n 8 http://127.0.0.1:{port}/"), "/bin/true", "^listening", 120.0,
+        "/bin/echo warm", "INT", folder / "state", 0.5, 8080, ("depth=depth ([0-9]+):higher",), "latency_p99", 100,
     )  # fmt: skip
     assert _lead(found, programs(found)) == "latency_p99"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .. import store
+from ..execute import capacity
 from ..execute.experiment import Launch, carry_out
 from ..execute.huge_pages import level_of, require
 from ..execute.loop.watcher import Watcher
@@ -70,7 +71,8 @@ def measure(
         journal.set_status("running")
         move_together()
         journal.snapshot("resumed" if resumed else "start", snapshot())
-        status = carry_out(experiment, journal, launch, watcher=watcher, stop=stop, make_ready=readying())
+        loop = capacity.search if experiment.settings.limits else carry_out
+        status = loop(experiment, journal, launch, watcher=watcher, stop=stop, make_ready=readying())
         journal.snapshot("end", snapshot())
     except KeyboardInterrupt:
         status = "interrupted"

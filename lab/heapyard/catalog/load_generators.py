@@ -21,13 +21,15 @@ _TIME = _NUMBER + r"\s*(ns|us|µs|ms|secs?|s|min|m|hr|h)\b"
 class Served:
     """What a generator saw. `latencies` in seconds by `mean`, `max`, `p50`, `p99`, ...; `failed`: requests with an error.
 
-    `seconds`: in which the requests were made; 0 where only their rate is told, and stands in `requests`.
+    `seconds`: in which the requests were made; 0 where only their rate is told, and stands in `requests`. `sent`: requests a
+    second that it sent, where it tells that apart from those that were answered; else 0.
     """
 
     requests: float
     seconds: float
     latencies: dict[str, float] = field(default_factory=dict)
     failed: float = 0.0
+    sent: float = 0.0
 
 
 class NotUnderstood(Exception):
@@ -246,8 +248,10 @@ def _vegeta(text: str) -> Served:
         latencies = {named[name]: value * 1e-9 for name, value in told["latencies"].items() if name in named}
         requests, unanswered = float(told["requests"]), float(told["status_codes"].get("0", 0))
         seconds = (told["duration"] + told["wait"]) * 1e-9
-        return Served(requests - unanswered, seconds, latencies, round(requests * (1 - told["success"])))
-    requests = _number(rf"^Requests\s.*\]\s+{_NUMBER},", text, "the line 'Requests'; end the load with '| vegeta report'")
+        failed = round(requests * (1 - told["success"]))
+        return Served(requests - unanswered, seconds, latencies, failed, told.get("rate", 0.0))
+    made = _found(rf"^Requests\s.*\]\s+{_NUMBER}, {_NUMBER},", text, "the line 'Requests'; end the load with '| vegeta report'")
+    requests, sent = float(made[1]), float(made[2])
     seconds = _durations(_found(r"^Duration\s.*\]\s+([^,]+),", text, "the line 'Duration'")[1])
     names, values = _found(r"^Latencies\s+\[(.*)\]\s+(.*)$", text, "the line 'Latencies'").groups()
     latencies = {}
@@ -256,7 +260,8 @@ def _vegeta(text: str) -> Served:
             latencies[f"p{name}" if name.isdigit() else name] = _durations(value)
     success = _number(rf"^Success\s.*\]\s+{_NUMBER}%", text, "the line 'Success'")
     nobody = re.search(r"^Status Codes\s.*\s0:(\d+)", text, re.MULTILINE)
-    return Served(requests - (float(nobody[1]) if nobody else 0), seconds, latencies, round(requests * (1 - success / 100)))
+    failed = round(requests * (1 - success / 100))
+    return Served(requests - (float(nobody[1]) if nobody else 0), seconds, latencies, failed, sent)
 
 
 def _k6(text: str) -> Served:

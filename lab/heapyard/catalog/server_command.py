@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from .load_generators import GENERATORS, generator_of, keeps_pace, tail_of
 from .server_words import LoadError, missing_program, misspelt
 
 PORT = "{port}"
+RATE = "{rate}"
 SETTLE = 1.0  # seconds that a server is left alone after its load, unless said otherwise
 READY = 30.0  # seconds that it may take to become ready, unless said otherwise
 
@@ -36,6 +37,8 @@ class Load:
     port: int = 0
     metrics: tuple[str, ...] = ()
     lead: str = ""  # the response that the verdict speaks of
+    rate: int = 0  # what {rate} is, of all lines together; 0: nothing is asked for
+    searched: bool = False  # {rate} is what a search for the capacity tries
 
 
 def server_of(load: Load, command: Sequence[str], env: Mapping[str, str] = {}) -> Server:
@@ -53,12 +56,13 @@ def server_of(load: Load, command: Sequence[str], env: Mapping[str, str] = {}) -
     _check_pattern("ready_line", load.ready_line)
     if load.state is not None and not load.state.is_dir():
         raise LoadError("state", f"there is no folder '{load.state}'")
+    _check_rate(load)
     generators = {known.name if (known := generator_of(line)) else "" for line in load.lines}
     if len(generators) > 1:
         raise LoadError("load", f"the loads are of several kinds: {', '.join(sorted(g or 'an unknown one' for g in generators))}",
                         remedy="Loads that run at the same time must be of one generator.")
     generator = next(iter(generators))
-    return Server(
+    server = Server(
         client=_shell(load.lines[0]),
         more_clients=tuple(map(_shell, load.lines[1:])),
         stop=() if named else _shell(load.stop),
@@ -74,6 +78,35 @@ def server_of(load: Load, command: Sequence[str], env: Mapping[str, str] = {}) -
         paced=bool(generator) and all(keeps_pace(GENERATORS[generator], line) for line in load.lines),
         readings=tuple(map(parse_reading, load.metrics)),
     )
+    return at_rate(server, load.rate) if load.rate else server
+
+
+def at_rate(server: Server, rate: int) -> Server:
+    """With {rate} in its loads replaced: each load that asks for one sends an equal part. In the warm-up it is the whole."""
+    part = max(rate // loads_at_a_rate(server), 1)
+
+    def filled(words: tuple[str, ...], number: int) -> tuple[str, ...]:
+        return tuple(word.replace(RATE, str(number)) for word in words)
+
+    return replace(server, client=filled(server.client, part), warm_up=filled(server.warm_up, rate),
+                   more_clients=tuple(filled(words, part) for words in server.more_clients))
+
+
+def loads_at_a_rate(server: Server) -> int:
+    """How many of its loads ask for {rate}; 1 at least."""
+    return max(sum(any(RATE in word for word in words) for words in (server.client, *server.more_clients)), 1)
+
+
+def _check_rate(load: Load) -> None:
+    """UsageError where {rate} has no value, or a rate no {rate} to stand in."""
+    asks = any(RATE in line for line in load.lines)
+    if (asks or RATE in load.warm_up) and not (load.rate or load.searched):
+        raise LoadError("load" if asks else "warm_up", f"has {RATE}, and nothing says what it is",
+                        remedy="Give it with --rate N, or let heapyard capacity --slo search for it.")
+    if not asks and (load.rate or load.searched):
+        what = f"--rate {load.rate}" if load.rate else "the search for a capacity"
+        raise UsageError(f"{what} needs a load with {RATE} in it",
+                         remedy=f"Write it where the load's rate stands, such as vegeta attack -rate={RATE} or wrk2 -R{RATE}.")
 
 
 def _check_words(load: Load, command: Sequence[str], env: Mapping[str, str], signal_: str) -> None:

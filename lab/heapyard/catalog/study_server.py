@@ -14,7 +14,7 @@ from .toml_file import TomlTable
 
 _TEXTS = ("warm_up", "ready", "ready_line", "stop", "lead")
 _TIMES = ("ready_within", "settle")
-_BESIDE = (*_TEXTS, *_TIMES, "state", "port", "metric")  # `load`
+_BESIDE = (*_TEXTS, *_TIMES, "state", "port", "rate", "metric")  # `load`
 
 
 def read_load(table: TomlTable, command: Sequence[str]) -> Load | None:
@@ -38,7 +38,10 @@ def read_load(table: TomlTable, command: Sequence[str]) -> Load | None:
     port = table.integer("port", 0)
     if not 0 <= port <= 65535 or (table.has("port") and not port):
         table.fail("port", f"must be between 1 and 65535, not {port}")
-    load = Load(lines, port=port, metrics=_lines(table, "metric"), **given)
+    rate = table.integer("rate", 0)
+    if rate < 0 or (table.has("rate") and not rate):
+        table.fail("rate", f"must be a number of requests a second, 1 or more, not {rate}")
+    load = Load(lines, port=port, rate=rate, metrics=_lines(table, "metric"), **given)
     try:
         server_of(load, command)
     except LoadError as error:

@@ -14,10 +14,10 @@ from ..model.errors import UsageError
 from ..model.experiment import Interleave
 from .consoles import remark
 from .options import Cpus, Duration, Margins, Share, change_system_option, manner, manner_options, name_and_value
-from .server_options import load_of, server_options
+from .server_options import comparison_options, load_of, server_options
 
 
-class _WithCommand(click.Command):
+class WithCommand(click.Command):
     """Everything after the first `--` is the user's command, word for word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -31,7 +31,7 @@ class _WithCommand(click.Command):
         formatter.write_usage(ctx.command_path, "[OPTIONS] [NAME]... [-- COMMAND [ARGUMENT]...]")
 
 
-@click.command(cls=_WithCommand)
+@click.command(cls=WithCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--programs", multiple=True, metavar="NAME,...", help="Programs to run; NAME:full for the full size.")
 @click.option("--allocators", multiple=True, metavar="NAME,...", help="Allocators to compare; all: every installed one.")
@@ -76,6 +76,7 @@ class _WithCommand(click.Command):
     "--check", type=click.Choice(["output", "exit"]), help="What decides that a run is right (default: output and exit code)."
 )
 @server_options
+@comparison_options
 @click.option("--title", metavar="TEXT", help="Title of the experiment.")
 @manner_options
 @click.pass_context

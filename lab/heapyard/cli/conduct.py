@@ -18,6 +18,7 @@ from ..model.experiment import Experiment
 from ..model.preference import BY_TIME, Preference
 from ..model.units import counted, format_duration
 from .answer import show_answer
+from .capacity_answer import is_search, show_capacities
 from .consoles import remark
 from .progress import progress_for
 
@@ -111,7 +112,9 @@ def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
 
     record = store.load_record(journal.folder)
     interrupted = status == "interrupted"
-    if record.observations.rows:
+    if record.observations.rows and is_search(record):
+        journal.set_verdict(show_capacities(record, json=manner.json, html=manner.html, quiet=manner.quiet))
+    elif record.observations.rows:
         analysis = analyse(record.observations)
         journal.set_verdict(headline(analysis, manner.preference))
         show_answer(

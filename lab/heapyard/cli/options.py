@@ -49,10 +49,14 @@ def change_system_option(function: F) -> F:
 
 
 def manner_options(function: F) -> F:
-    """--prefer, --memory-limit, --output, --json, --quiet, --no-html, --wait: how an experiment is carried out and shown."""
+    """--prefer, --memory-limit and storing_options: how an experiment is carried out and shown."""
+    return preference_options(storing_options(function))
+
+
+def storing_options(function: F) -> F:
+    """--output, --json, --quiet, --no-html, --wait."""
     for option in reversed(
         (
-            preference_options,
             click.option(
                 "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Store the experiment there."
             ),

@@ -52,12 +52,14 @@ class Progress(Watcher):
     def _status(self, moment: Moment) -> str:
         """`block 12/36, 3 min 10 s left, g++ within ±1.4 %`."""
         parts = [f"block {min(moment.blocks_done + 1, moment.blocks_planned)}/{moment.blocks_planned}"]
+        if moment.at:  # a search does not know how many blocks it takes
+            parts = [f"block {moment.blocks_done + 1}"]
         if moment.block.stage == "warmup":
             parts = ["warm-up"]
         parts.append(f"{format_duration(time.monotonic() - self._began)} gone")
         if moment.remaining and math.isfinite(moment.remaining):
             parts.append(f"about {format_duration(moment.remaining)} left")
-        width = self._width.of(moment.block.workload)
+        width = None if moment.at else self._width.of(moment.block.workload)
         if width is not None:
             parts.append(f"{moment.block.workload} within ±{100 * width:.2g} %")
         return ", ".join(parts)
@@ -70,7 +72,7 @@ class PlainProgress(Progress):
 
     def trial_begins(self, moment: Moment) -> None:
         if time.monotonic() - self._last >= LOG_INTERVAL:
-            remark(f"{self._status(moment)}; now {moment.block.workload} under {moment.treatment}")
+            remark(f"{self._status(moment)}; now {moment.block.workload} under {moment.treatment}{moment.at}")
             self._last = time.monotonic()
 
     def event(self, kind: str, text: str) -> None:
@@ -104,7 +106,7 @@ class TerminalProgress(Progress):
 
         total = moment.spent + moment.remaining if math.isfinite(moment.remaining) else 0.0
         share = moment.spent / total if total else 0.0
-        now = f"trial {moment.trials_done + 1}: {moment.block.workload} under {moment.treatment}"
+        now = f"trial {moment.trials_done + 1}: {moment.block.workload} under {moment.treatment}{moment.at}"
         rows = Table.grid()
         rows.add_column(no_wrap=True, overflow="ellipsis")
         rows.add_row(ProgressBar(total=1.0, completed=min(share, 1.0), width=min(self._console.width, 60)))

@@ -26,9 +26,14 @@ def command(
     from ..stats.analyse import analyse
     from ..store import load_record
     from .answer import REPORT_NAME, write_html
+    from .capacity_answer import is_search, write_capacity_page
 
     record = load_record(experiment, output)
-    path = write_html(html or record.path / REPORT_NAME, analyse(record.observations), record, preference(prefer, memory_limit))
+    where = html or record.path / REPORT_NAME
+    if is_search(record):
+        path = write_capacity_page(where, record)
+    else:
+        path = write_html(where, analyse(record.observations), record, preference(prefer, memory_limit))
     click.echo(path)
     if open_:
         import webbrowser

@@ -32,6 +32,7 @@ def command(experiment: str, budget: float | None, change_system: bool, **option
     """
     from ..store import find_folder, load_record
     from ..store.records import plan_of
+    from .capacity_answer import is_search, ran_out
     from .conduct import go_on
     from ..api.libraries import check_libraries
 
@@ -39,13 +40,14 @@ def command(experiment: str, budget: float | None, change_system: bool, **option
     folder = find_folder(experiment, how.output)
     record = load_record(folder)
     if record.status == "finished":
-        left = sum(status == "planned" for _, status in plan_of(folder))
+        left = sum(status == "planned" for _, status in plan_of(folder)) or ran_out(record)
         spent = sum(t.ended - t.started for t in record.trials)
         if not left:
             raise UsageError(f"experiment {record.id} is finished; there is nothing left to run")
         if budget is None or budget <= spent:
+            with_ = "" if is_search(record) else f" with {left} blocks left"
             raise UsageError(
-                f"experiment {record.id} used up its budget with {left} blocks left",
+                f"experiment {record.id} used up its budget{with_}",
                 remedy=f"A larger one goes on: heapyard resume {record.id} --budget {max(2 * spent, 60):.0f}s",
             )
     check_libraries(record.experiment)

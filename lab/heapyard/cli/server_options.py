@@ -15,7 +15,15 @@ from .options import Duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NAMES = ("load", "ready", "ready_line", "ready_within", "warm_up", "stop", "state", "settle", "port", "metric", "lead")
+NAMES = ("load", "ready", "ready_line", "ready_within", "warm_up", "stop", "state", "settle", "port", "metric", "lead",
+         "rate")
+
+
+def comparison_options(function: F) -> F:
+    """--rate, --lead: what makes no sense where a rate is searched for."""
+    lead = click.option("--lead", metavar="METRIC", help="What the verdict speaks of, such as latency_p99 or cpu_per_request.")
+    rate = click.option("--rate", type=click.IntRange(1), metavar="N", help="What {rate} in the load is: requests per second.")
+    return lead(rate(function))
 
 
 def server_options(function: F) -> F:
@@ -35,20 +43,19 @@ def server_options(function: F) -> F:
                 "--metric", multiple=True, metavar="NAME=REGEX[:higher]",
                 help="A number in the load's output; lower is better unless said otherwise.",
             ),
-            click.option("--lead", metavar="METRIC", help="What the verdict speaks of, such as latency_p99 or cpu_per_request."),
         )
     ):
         function = option(function)
     return function
 
 
-def load_of(options: dict[str, Any]) -> Load | None:
-    """The options as a Load; None without --load. UsageError for the others without it."""
-    given = {name: options[name] for name in NAMES if options[name] not in (None, ())}
+def load_of(options: dict[str, Any], *, searched: bool = False) -> Load | None:
+    """The options as a Load; None without --load. UsageError for the others without it. `searched`: {rate} is tried out."""
+    given = {name: options[name] for name in NAMES if options.get(name) not in (None, ())}
     if "load" not in given:
         if given:
             raise UsageError(f"--{next(iter(given)).replace('_', '-')} is for a server, whose load --load gives")
         return None
     given["lines"] = given.pop("load")
     given["metrics"] = given.pop("metric", ())
-    return Load(**given)
+    return Load(**given, searched=searched)

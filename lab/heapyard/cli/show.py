@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..model.errors import UsageError
+from ..model.limits import ASKED
 from .consoles import answers
 from .options import preference, preference_options
 
@@ -82,7 +83,11 @@ def _show_answer(
 ) -> None:
     from ..stats.analyse import analyse
     from .answer import show_answer
+    from .capacity_answer import is_search, show_capacities
 
+    if is_search(record) and not (markdown or svg):
+        show_capacities(record, json=json_)
+        return
     analysis = analyse(record.observations)
     if markdown:
         from ..report.markdown import markdown as as_markdown
@@ -110,7 +115,8 @@ def _show_trials(record: Record) -> None:
     for heading in ("stage", "program", "allocator", "status"):
         table.add_column(heading)
     settings = record.observations.settings
-    shown = [metric_named(name) for name in (settings.time_metric, settings.memory_metric)]
+    rate = [ASKED.name] if settings.limits else []
+    shown = [metric_named(name) for name in (*rate, settings.time_metric, settings.memory_metric)]
     for metric in shown:
         table.add_column(metric.title, justify="right", no_wrap=True)
     for trial in record.trials:

@@ -94,7 +94,7 @@ def sentences(analysis: Analysis, experiment: Experiment) -> list[str]:
     told = [two_modes(modes) for modes in analysis.modes]
     told += [f"Requests failed, on average of a trial, under {', '.join(failed)}."] if failed else []
     if any(metric.startswith("latency") for metric, _ in shown_columns(analysis)):
-        told += [_omission(program.server.generator) for program in experiment.programs
+        told += [omission(program.server.generator) for program in experiment.programs
                  if program.server and program.server.generator and not program.server.paced]
     return told + [text for program in experiment.programs if program.server
                    if (text := _coarse(analysis, program.name, program.server.generator, experiment.settings.margin_time))]
@@ -123,7 +123,7 @@ def _coarse(analysis: Analysis, workload: str, name: str, margin: float) -> str:
             "here.")
 
 
-def _omission(name: str) -> str:
+def omission(name: str) -> str:
     """What becomes of a stall in the latencies of a generator that does not send at a rate."""
     waits = f"{name} waits for an answer before it asks again on a connection."
     if (known := GENERATORS.get(name)) and known.fills_in:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.errors import UsageError
 from ..model.metrics import display_order
 from ..model.observations import Observations
 
@@ -51,8 +52,12 @@ def tables(observations: Observations) -> list[Table]:
 
     A label belongs to the table unless it failed on the workload or has the metric in less than half of the blocks in
     which the baseline has it (with looks: of those in which it took part too). Then only blocks that are complete for
-    the table's labels are kept. Values that are negative or not finite count as missing. O(rows).
+    the table's labels are kept. Values that are negative or not finite count as missing. UsageError for a search for
+    capacities, whose trials ran at different rates (stats/capacity.py). O(rows).
     """
+    if observations.settings.limits:
+        raise UsageError("this experiment searched for capacities, and its trials ran at different rates",
+                         remedy="heapyard show, report and export read it; it can be compared in no other way.")
     left_out = excluded(observations)
     control = observations.control
     labels = (*(t for t in observations.treatments if t != control), *((control,) if control else ()))

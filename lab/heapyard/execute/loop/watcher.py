@@ -23,6 +23,7 @@ class Moment:
     spent: float
     remaining: float
     budget: float | None
+    at: str = ""  # the rate of the trial, where a search tries several
 
     @property
     def treatment(self) -> str:

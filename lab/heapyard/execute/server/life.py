@@ -57,6 +57,7 @@ _WORK = (
     Metric("load_cpu", "CPU time under load", "s", about="of the server and its processes, while the load ran"),
     Metric("faults_per_request", "faults per request", "1", about="minor ones of the server's processes, while the load ran"),
     Metric("load_faults", "minor faults under load", "1", scale="count"),
+    Metric("generator_cpu", "CPU time of the load", "s", "neutral", "count", about="of the load generator, while it ran"),
 )
 
 
@@ -91,7 +92,7 @@ def serve(program: Program, server: Running, scene: Scene, settings: Settings, s
 
 
 def _answer(loads: Sequence[Run], responses: Responses, did: Work, loaded: tuple[float, float]) -> Client:
-    metrics = dict(responses.metrics) | {"load_faults": float(did.faults)}
+    metrics = dict(responses.metrics) | {"load_faults": float(did.faults), "generator_cpu": sum(load.cpu for load in loads)}
     if responses.requests:
         metrics["faults_per_request"] = did.faults / responses.requests
     if did.cpu > 0:
@@ -99,7 +100,7 @@ def _answer(loads: Sequence[Run], responses: Responses, did: Work, loaded: tuple
         if responses.requests:
             metrics["cpu_per_request"] = did.cpu / responses.requests
     defined = (*responses.defined, *(metric for metric in _WORK if metric.name in metrics))
-    return Client(loads[0].wall, sum(load.cpu for load in loads), loaded=loaded, metrics=metrics, defined=defined)
+    return Client(loads[0].wall, metrics["generator_cpu"], loaded=loaded, metrics=metrics, defined=defined)
 
 
 def _work(server: Running) -> Work:

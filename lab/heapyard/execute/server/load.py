@@ -122,6 +122,9 @@ def _of_all(served: Sequence[Served]) -> tuple[dict[str, float], list[Metric]]:
         Metric("requests", "requests in all", "1", "neutral", "count"),
         Metric("failed_requests", "failed requests", "1", scale="count"),
     ]
+    if all(one.sent for one in served):
+        metrics["sent_rate"] = sum(one.sent for one in served)
+        defined.append(Metric("sent_rate", "requests sent", "1/s", "neutral", about="as the load generator counts them"))
     for name in dict.fromkeys(name for one in served for name in one.latencies):
         worst = max(one.latencies.get(name, 0.0) for one in served)
         if worst > 0:
