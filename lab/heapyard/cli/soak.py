@@ -59,7 +59,8 @@ class _WithServer(WithCommand):
 @click.pass_context
 def command(
     ctx: click.Context, /, libraries: tuple[str, ...], allocators: tuple[str, ...], seconds: float | None,
-    programs: tuple[str, ...], only: tuple[str, ...], jobs: int, list_: bool, afresh: bool, json_: bool, markdown: Path | None, **server: Any,
+    programs: tuple[str, ...], only: tuple[str, ...], jobs: int, list_: bool, afresh: bool, json_: bool, markdown: Path | None,
+    **server: Any,
 ) -> int:
     """Run whole test suites under a malloc library, or your server under its load for hours.
 

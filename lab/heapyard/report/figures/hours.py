@@ -96,7 +96,8 @@ def _x(title: str) -> Spec:
 def _colour(answer: HoursAnswer) -> Spec:
     names = [server.name for server in answer.servers]
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    return {"field": "name", "type": "nominal", "scale": {"domain": names, "range": colours}, "legend": {"orient": "top", "columns": 3}}
+    return {"field": "name", "type": "nominal", "scale": {"domain": names, "range": colours},
+            "legend": {"orient": "top", "columns": 3}}
 
 
 def _dash(answer: HoursAnswer) -> Spec:
