@@ -20,11 +20,10 @@ from ..model.hours import IN_TURNS, HoursAnswer, Noted, latency_of
 from ..model.shared import TRACE_SUFFIX
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..catalog.server_command import Load
     from ..model.allocator import Allocator
     from ..model.program import Program
+    from ..stats.hours import Live
 
 FACTS = "run.json"
 HOUR = 3600.0
@@ -77,18 +76,19 @@ def answer_of_run(folder: Path, machine: Mapping[str, object] = {}) -> HoursAnsw
                        latency, contents.complete, machine, str(folder))
 
 
-def _live_of(server: Noted) -> dict[int, np.ndarray]:
+def _live_of(server: Noted) -> dict[int, Live]:
     """Bytes of live blocks at each sample, of every stretch that was profiled; all processes together."""
     import numpy as np
 
     from ..profile.trace import load_trace
+    from ..stats.hours import Live
 
-    found: dict[int, np.ndarray] = {}
+    found: dict[int, Live] = {}
     traces = ""
     for stretch in server.stretches:
         traces = stretch.traces or ("" if stretch.fresh else traces)  # a server that was found again is profiled on
         clocks = np.array([s.clock for s in server.samples if s.stretch == stretch.number])
-        total, seen = np.zeros(len(clocks)), False
+        total, interval, seen = np.zeros(len(clocks)), 0.0, False
         for path in sorted(Path(traces).glob(f"*{TRACE_SUFFIX}")) if traces and len(clocks) else ():
             try:
                 trace = load_trace(path)
@@ -98,7 +98,7 @@ def _live_of(server: Noted) -> dict[int, np.ndarray]:
                 times = float(trace.meta["started"]) + trace.totals[:, 0]
                 last = times[-1] if trace.finished else np.inf
                 total += np.where(clocks <= last, np.interp(clocks, times, trace.totals[:, 1], left=0.0), 0.0)
-                seen = True
+                interval, seen = max(interval, trace.interval), True
         if seen:
-            found[stretch.number] = total
+            found[stretch.number] = Live(total, interval)
     return found

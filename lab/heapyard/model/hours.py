@@ -97,6 +97,7 @@ class Slope:
 
 STEADY = 0.05
 WANDERS = 0.9
+BENDS = 0.2  # of the steeper half
 MATTERS = 0.1  # of the slope: a narrower interval may be somewhat too narrow, and the answer stays
 
 
@@ -147,9 +148,12 @@ class ServerAnswer:
 
     @property
     def bends(self) -> bool:
-        """Do the slopes of the two halves differ by more than their intervals allow?"""
+        """Do the slopes of the two halves differ by more than their intervals allow, and by as much as matters?"""
         first, second = self.halves
-        return bool(first and second) and abs(second.value - first.value) > (first.half**2 + second.half**2) ** 0.5  # type: ignore[union-attr]
+        if first is None or second is None:
+            return False
+        change = abs(second.value - first.value)
+        return change > (first.half**2 + second.half**2) ** 0.5 and change > BENDS * max(abs(first.value), abs(second.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,13 @@ def render(answer: HoursAnswer) -> str:
         reach=reach_of,
         profiled=any(hour.live is not None for server in answer.servers for hour in server.hours),
         rated=any(hour.rate is not None for server in answer.servers for hour in server.hours),
-        machine=", ".join(f"{what} {answer.machine[name]}" for what, name in
-                          (("processors", "cpus_online"), ("Linux", "kernel"), ("", "distribution")) if name in answer.machine),
+        machine=_machine(answer),
     )
+
+
+def _machine(answer: HoursAnswer) -> str:
+    """In a few words; "" where it is not known."""
+    told = answer.machine
+    if not told:
+        return ""
+    return f"{told['cpus_online']} processors, Linux {told['kernel']}, {told['distribution']}"

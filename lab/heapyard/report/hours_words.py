@@ -16,15 +16,18 @@ def per_hour(slope: Slope | None) -> str:
         return ""
     value, half = slope.value * HOUR, slope.half * HOUR
     unit, size = next(((u, s) for u, s in _UNITS if max(abs(value), half) >= s), _UNITS[-1])
-    digits = 0 if half / size >= 10 else 1 if half / size >= 1 else 2
-    return f"{value / size:+.{digits}f} ± {half / size:.{digits}f} {unit}/h"
+    digits = 0 if half / size >= 10 or size == 1 else 1 if half / size >= 1 else 2
+    sign = "+" if round(value / size, digits) else ""
+    return f"{value / size if sign else 0.0:{sign}.{digits}f} ± {half / size:.{digits}f} {unit}/h"
 
 
 def percent_per_hour(slope: Slope | None) -> str:
-    """`+1.2 ± 0.3 %/h` of the level; "" of none, and where it might have doubled or vanished unseen."""
-    if slope is None or slope.level <= 0 or slope.half * slope.seconds > slope.level:
+    """`+1.2 ± 0.3 %/h` of the level; "" of none, and where it is not known to a quarter, or to 100 %/h."""
+    if slope is None or slope.level <= 0 or slope.half * slope.seconds > slope.level / 4:
         return ""
     value, half = (100 * HOUR * v / slope.level for v in (slope.value, slope.half))
+    if half > 100:
+        return ""
     digits = 0 if half >= 10 else 1
     return f"{value:+.{digits}f} ± {half:.{digits}f} %/h"
 
@@ -98,6 +101,8 @@ def _leak_or_fragments(server: ServerAnswer) -> str:
     live, held = server.live, server.held
     both = f"live blocks {per_hour(live)}, what malloc and the program hold beside them {per_hour(held)}"
     if live.motion == "grows" and held.motion != "grows":
+        if held.half > live.value / 2:
+            return f"live blocks grow; whether fragmentation does too cannot be told: {both}."
         return f"a leak, or data that the server keeps: {both}."
     if live.motion == "grows":
         return f"live blocks and what is held beside them both grow: {both}."

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..model.hours import Hour, Noted, Pass, Sample, ServerAnswer, Slope, Spike
@@ -20,8 +22,16 @@ _CLEAR_SHARE = 0.05  # of the memory
 _TO_NORMAL = 1.4826  # from a median of deviations to a standard deviation
 
 
-def answer_of(noted: Noted, period: float, latency: str, live: Mapping[int, np.ndarray] = {}) -> ServerAnswer:
-    """`period`: seconds of a row. `latency`: name of the response. `live`: by stretch, bytes at each of its samples.
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Bytes of live blocks at each sample of a stretch. `interval`: mean bytes between the profile's samples, 0 if it is exact."""
+
+    bytes: np.ndarray
+    interval: float = 0.0
+
+
+def answer_of(noted: Noted, period: float, latency: str, live: Mapping[int, Live] = {}) -> ServerAnswer:
+    """`period`: seconds of a row. `latency`: name of the response. `live`: by stretch.
 
     O(samples x length of a course).
     """
@@ -29,11 +39,11 @@ def answer_of(noted: Noted, period: float, latency: str, live: Mapping[int, np.n
     passes = _warm_passes(noted.passes)
     halves = [_slope([[s for s in part if (s.at < (part[0].at + part[-1].at) / 2) == first] for part in counting if part])
               for first in (True, False)]
-    blocks = _live_of(noted, counting, live)
+    owned, held = _live_and_held(noted, counting, live)
     return ServerAnswer(
         noted, _hours(noted, period, latency, live),
-        rss=_slope(counting), halves=(halves[0], halves[1]), live=slope_of(blocks[0]) if blocks else None,
-        held=slope_of(blocks[1]) if blocks else None, rate=_slope_of_passes(passes, "request_rate"),
+        rss=_slope(counting), halves=(halves[0], halves[1]), live=owned, held=held,
+        rate=_slope_of_passes(passes, "request_rate"),
         latency=_slope_of_passes(passes, latency) if latency else None,
         spikes=tuple(spike for part in _parts(noted.samples) for spike in spikes_of(part)),
     )
@@ -74,28 +84,49 @@ def _slope_of_passes(parts: Sequence[Sequence[Pass]], name: str) -> Slope | None
                      for part in told if part])
 
 
-def _live_of(
-    noted: Noted, counting: Sequence[Sequence[Sample]], live: Mapping[int, np.ndarray]
-) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[np.ndarray, np.ndarray]]] | None:
-    """(live bytes, bytes held beyond them) of the samples that count, of the stretches that were profiled."""
+def _live_and_held(
+    noted: Noted, counting: Sequence[Sequence[Sample]], live: Mapping[int, Live]
+) -> tuple[Slope | None, Slope | None]:
+    """Slopes of live bytes, and of what is resident beyond them, over the stretches that were profiled."""
     import numpy as np
 
-    both: tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[np.ndarray, np.ndarray]]] = ([], [])
-    whole = {part[0].stretch: part for part in _parts(noted.samples)}
+    owned, held = [], []
+    whole = {part[0].stretch: len(part) for part in _parts(noted.samples)}
     for part in counting:
         if part and part[0].stretch in live:
             at, rss = np.array([s.at for s in part]), np.array([float(s.rss) for s in part])
-            owned = live[part[0].stretch][len(whole[part[0].stretch]) - len(part) :]
-            both[0].append((at, owned))
-            both[1].append((at, rss - owned))
-    return both if both[0] else None
+            blocks = live[part[0].stretch].bytes[whole[part[0].stretch] - len(part) :]
+            owned.append((at, blocks))
+            held.append((at, rss - blocks))
+    interval = max((one.interval for one in live.values()), default=0.0)
+    slopes = slope_of(owned), slope_of(held)
+    if slopes[0] is None or slopes[1] is None:
+        return None, None
+    error = _error_of_samples(slopes[0], interval)
+    return replace(slopes[0], half=math.hypot(slopes[0].half, error)), replace(slopes[1], half=math.hypot(slopes[1].half, error))
 
 
-def _hours(noted: Noted, period: float, latency: str, live: Mapping[int, np.ndarray]) -> tuple[Hour, ...]:
+def _error_of_samples(live: Slope, interval: float) -> float:
+    """Half-width that sampling adds to the slope of growing live bytes, per second.
+
+    Every byte is a sample with probability 1/interval, so the estimate of what has grown has a variance of its bytes times
+    the interval. That error wanders as they grow: the slope through it varies by 6/5 of what the two ends do.
+    """
+    grown = abs(live.value) * live.seconds
+    return 1.96 * math.sqrt(1.2 * interval * grown) / live.seconds
+
+
+def _live_in(part: Sequence[Sample], live: Mapping[int, Live]) -> Sequence[float]:
+    """A number for each sample of a stretch; NaN where there is no profile."""
+    known = live.get(part[0].stretch)
+    return [math.nan] * len(part) if known is None else known.bytes.tolist()
+
+
+def _hours(noted: Noted, period: float, latency: str, live: Mapping[int, Live]) -> tuple[Hour, ...]:
     """Rows of `period` seconds; a last one that is shorter than half of that goes into the one before."""
     end = noted.seconds
     count = max(1, round(end / period)) if end else 0
-    owned = [float(value) for part in _parts(noted.samples) for value in live.get(part[0].stretch, [float("nan")] * len(part))]
+    owned = [float(value) for part in _parts(noted.samples) for value in _live_in(part, live)]
     rows = []
     for number in range(count):
         begin, until = number * period, end if number == count - 1 else (number + 1) * period

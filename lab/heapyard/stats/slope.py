@@ -83,7 +83,8 @@ def _fitted(design: np.ndarray, y: np.ndarray, starts: Sequence[int]) -> tuple[f
         errors = y / scale - design @ found
         squares = float(errors @ errors)
         if squares < 1e-24 * count:
-            return float(found[-1]) * scale, 0.0, 0.0, freedom  # an exact line
+            value, span = float(found[-1]), float(np.ptp(design[:, -1]))
+            return value * scale if abs(value) * span > 1e-9 else 0.0, 0.0, 0.0, freedom  # an exact line
         raw = float(errors[later] @ errors[later - 1]) / squares
         rho = min(max(0.0, (own * raw + 2.0) / (own - 4.0)), 1.0)
         if rho > _WHOLE:

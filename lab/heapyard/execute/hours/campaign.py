@@ -53,7 +53,6 @@ class Campaign:
         self._files = Files(Path("/"))
         self._looked = 0.0
         self._ended = ""  # why all of it ends before its time
-        self._is_resumed = known.commands > 0
 
     def run(self, say: Say, note: Say, each_period: Callable[[], None] = silent, period: float = 0.0) -> None:
         """Until the time is over, or `stop` is set. What was noted is kept whatever happens; then all servers have ended.
@@ -72,20 +71,29 @@ class Campaign:
                 self._in_turns()
             else:
                 self._drive(self._left(), lambda: not self._left())
-            if all(stand.failed for stand in self.stands):
-                raise HeapyardError(f"no server was left: {self.stands[0].name}: {self.stands[0].failed}")
-            done = not (self._is.stop.is_set() or self._ended)
+            if all(stand.failed and not stand.passes for stand in self.stands):
+                raise HeapyardError(f"{self.stands[0].name}: {self.stands[0].failed}")
+            done = not (self._is.stop.is_set() or self._ended or any(stand.failed for stand in self.stands))
         except KeyboardInterrupt:
             self._is.stop.set()
+        except OSError as error:
+            self._ended = f"ended before its time: {error.filename or self._path}: {error.strerror}"
         finally:
-            for stand in self.stands:
-                say(f"ending the server under {stand.name}")
-                stand.finish()
-            if done:
-                self._notebook.write("complete")
-            self._notebook.close()
+            self._finish(done)
         if self._ended:
             note(self._ended)
+
+    def _finish(self, done: bool) -> None:
+        """All servers end, though nothing more can be noted, as on a full disk."""
+        for stand in self.stands:
+            self._say(f"ending the server under {stand.name}")
+            try:
+                stand.finish()
+            except OSError as error:
+                self._ended = f"ended before its time: {error.filename or self._path}: {error.strerror}"
+        if done:
+            self._notebook.write("complete")
+        self._notebook.close()
 
     @property
     def _target(self) -> float:
@@ -98,6 +106,8 @@ class Campaign:
         for stand in self.stands:
             if self._is.stop.is_set():
                 raise KeyboardInterrupt
+            if self._mode and stand.at >= self._target:
+                continue  # an earlier command was done with it
             self._say(f"starting the server under {stand.name}")
             if told := stand.begin():
                 self._note(told)

@@ -152,13 +152,16 @@ class Stand:
         """The load ends, then the server, as it was asked to be stopped."""
         if self._kept is None:
             return
-        if self._since is None:
-            self._kept.let_go()
-        else:
-            self._sample()
-            self._before, self._since = self.at, None
-        self._end_loads()
-        why = self._ask_to_end()
+        self._kept.let_go()
+        try:
+            if self._since is not None:
+                self._sample()
+                self._before, self._since = self.at, None
+            self._end_loads()
+        finally:
+            why = self._ask_to_end()
+        if why:
+            self._note(f"the server was {why}")
         self._close(why or "as it was asked to")
 
     # Its parts ------------------------------------------------------------------------------------------------------------

@@ -90,7 +90,8 @@ def _thinned(server: ServerAnswer, name: str) -> list[tuple[float, float]]:
 
 
 def _x(title: str) -> Spec:
-    return {"field": "x", "type": "quantitative", "title": title, "axis": {"grid": False, "tickCount": 6}}
+    return {"field": "x", "type": "quantitative", "title": title, "scale": {"nice": False},
+            "axis": {"grid": False, "tickCount": 6}}
 
 
 def _colour(answer: HoursAnswer) -> Spec:
