@@ -16,7 +16,7 @@ from ..execute.hours.kept import end_leftovers
 from ..execute.hours.notebook import read_notebook
 from ..model import places
 from ..model.errors import HeapyardError
-from ..model.hours import IN_TURNS, HoursAnswer, Noted, latency_of
+from ..model.hours import HoursAnswer, Noted, latency_of
 from ..model.shared import TRACE_SUFFIX
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def answer_of_run(folder: Path, machine: Mapping[str, object] = {}) -> HoursAnsw
     facts, contents = json.loads((folder / FACTS).read_text()), read_notebook(folder / NOTES)
     known = [contents.servers[name] for name in facts["allocators"] if name in contents.servers]
     latency = latency_of([one for server in known for one in server.passes], facts["lead"])
-    share = contents.seconds / len(facts["allocators"]) if contents.mode == IN_TURNS else contents.seconds
-    period = period_of(share)
+    period = period_of(max((server.seconds for server in known), default=0.0) or contents.seconds)
     servers = tuple(answer_of(server, period, latency, _live_of(server)) for server in known)
     return HoursAnswer(facts["title"], tuple(facts["loads"]), servers, contents.seconds, period, contents.mode, contents.why,
                        latency, contents.complete, machine, str(folder))

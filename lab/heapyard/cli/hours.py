@@ -39,6 +39,7 @@ class Wish:
     afresh: bool
     wait: bool
     json: bool
+    html: bool
 
 
 def soak_server(load: Load, wish: Wish) -> int:
@@ -67,7 +68,7 @@ def soak_server(load: Load, wish: Wish) -> int:
         began = min((server.seconds for server in known.servers.values()), default=0.0)
         if known.complete and wish.seconds <= known.seconds:
             remark("this run is complete; a longer --for goes on with it, --afresh begins anew")
-            return _show(answer_of_run(folder, snapshot()), folder, wish.json)
+            return _show(answer_of_run(folder, snapshot()), folder, wish)
         machine.acquire(f"soak of {program.name}", wait=wish.wait,
                         waiting=lambda who: remark(f"waiting for another experiment ({who})"))
         if known.commands:
@@ -77,8 +78,8 @@ def soak_server(load: Load, wish: Wish) -> int:
             conditions = Conditions(program, folder, interval, wish.profile, stop)
             campaign = Campaign(allocators, conditions, wish.seconds, wish.mode, wish.slice_)
             period = period_of(wish.seconds)
-            campaign.run(progress.tell, progress.note, lambda: _write(folder), period if period >= REWRITE else 0.0)
-        code = _show(answer_of_run(folder, snapshot()), folder, wish.json)
+            campaign.run(progress.tell, progress.note, lambda: _write(folder), period if wish.html and period >= REWRITE else 0.0)
+        code = _show(answer_of_run(folder, snapshot()), folder, wish)
         return EXIT_INTERRUPTED if stop.is_set() else code
     finally:
         machine.release()
@@ -97,11 +98,12 @@ def _write(folder: Path) -> None:
         remark(error.message)
 
 
-def _show(answer: HoursAnswer, folder: Path, json_: bool) -> int:
-    from ..report.hours_page import write_hours
+def _show(answer: HoursAnswer, folder: Path, wish: Wish) -> int:
+    if wish.html:
+        from ..report.hours_page import write_hours
 
-    write_hours(folder / PAGE, answer)
-    if json_:
+        write_hours(folder / PAGE, answer)
+    if wish.json:
         from ..report.hours_json import hours_answer
 
         click.echo(json.dumps(hours_answer(answer), indent=1))
@@ -109,7 +111,8 @@ def _show(answer: HoursAnswer, folder: Path, json_: bool) -> int:
         from ..report.hours_table import print_hours
 
         print_hours(answers(), answer)
-        answers().print(f"Report: {folder / PAGE}", markup=False, soft_wrap=True)
+        if wish.html:
+            answers().print(f"Report: {folder / PAGE}", markup=False, soft_wrap=True)
     return EXIT_FAILED if any(server.noted.failed for server in answer.servers) else EXIT_OK
 
 

@@ -52,6 +52,7 @@ class _WithServer(WithCommand):
 @click.option("--in-turns", is_flag=True, help="With --load: one at a time, the others stopped (default: as the machine can hold).")
 @click.option("--slice", "slice_", type=Duration(), help="With --load: a turn (default 5m, at most a sixth of a server's time).")
 @click.option("--profile", is_flag=True, help="With --load: sample live blocks all the time, to tell leaks from fragmentation.")
+@click.option("--no-html", is_flag=True, help="With --load: do not write the HTML report.")
 @click.option("--wait", is_flag=True, help="With --load: wait while another experiment runs on this machine.")
 @click.option("--json", "json_", is_flag=True, help="Print the answer as JSON.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
@@ -141,7 +142,7 @@ def _wish(
     load = load_of(server)
     if server["settle"]:
         raise UsageError("--settle is for compare: a soak ends its server right after the load")
-    asked = next((name for name in ("side_by_side", "in_turns", "slice_", "profile", "wait") if server[name]), "")
+    asked = next((name for name in ("side_by_side", "in_turns", "slice_", "profile", "no_html", "wait") if server[name]), "")
     if load is None:
         if own is not None:
             raise UsageError("a command after -- is a server, whose load --load gives")
@@ -153,7 +154,8 @@ def _wish(
     if server["side_by_side"] and server["in_turns"]:
         raise UsageError("--side-by-side and --in-turns exclude each other")
     mode = SIDE_BY_SIDE if server["side_by_side"] else IN_TURNS if server["in_turns"] else ""
-    return load, Wish(names, own, seconds or HOURS, mode, server["slice_"] or 0.0, server["profile"], afresh, server["wait"], json_)
+    return load, Wish(names, own, seconds or HOURS, mode, server["slice_"] or 0.0, server["profile"], afresh, server["wait"], json_,
+                      not server["no_html"])
 
 
 def _list(suites: Sequence[Suite], json_: bool) -> None:

@@ -32,7 +32,9 @@ def slope_of(stretches: Sequence[tuple[np.ndarray, np.ndarray]], confidence: flo
     """
     import numpy as np
 
-    blocks = _blocks_of(stretches)
+    # Of two samples at the same time, as before and after a standstill, the first one counts.
+    later = [np.r_[True, np.diff(x) > 0] if len(x) else np.zeros(0, bool) for x, _ in stretches]
+    blocks = _blocks_of([(x[kept], values[kept]) for (x, values), kept in zip(stretches, later, strict=True)])
     if not blocks:
         return None
     count, levels = sum(len(x) for x, _ in blocks), len(blocks)
