@@ -13,7 +13,7 @@ slow_python="acdc allocators allocators_install charged_memory check experiment_
   stats_looks stats_monte_carlo trial trial_launcher trial_slices"
 
 # Test files of tests/e2e that measure nothing: other tests may run at the same time.
-functional_e2e="heap_sanitized fuzz compare_server schedules interruptions profile_survives profile_truth profile_account
+functional_e2e="heap_sanitized fuzz compare_server soak_server schedules interruptions profile_survives profile_truth profile_account
   heap_address_space never_fooled wrong_inputs heap_container heap_failures heap_limits other_processors places
   profile_attach profile_attach_harmless profile_limit profile_netbuild profile_page profile_python report_page
   mutators_without_races"

@@ -71,7 +71,7 @@ def server(folder: Path, size: int = 4000) -> tuple[str, ...]:
 
 
 def notes(folder: Path) -> list[dict[str, Any]]:
-    found = list((folder / "results").glob("soak/*/notes.jsonl"))
+    found = list((folder / "results").glob("soak/servers/*/notes.jsonl"))
     return [json.loads(line) for line in found[0].read_text().splitlines()] if found else []
 
 

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
 from heapyard.model.hours import Noted, Pass, Sample
 from heapyard.stats.hours import Live, answer_of, spikes_of
 from heapyard.stats.slope import BLOCKS, slope_of
+from scipy import stats
 from scipy.signal import lfilter
 
 SAMPLES = 800
@@ -146,3 +149,50 @@ def test_the_error_of_a_sampled_leak_is_in_its_interval() -> None:
         assert answer.live
         hits += abs(answer.live.value - 20480) <= answer.live.half
     assert hits >= 53
+
+
+# ------------------------------------------------------------------------------------------------------ the measured table
+
+
+def ways() -> dict[str, Callable[[np.ndarray], tuple[float, float]]]:
+    """(slope, half-width) of one curve: as here, and in the two ways that are usual."""
+
+    def ours(y: np.ndarray) -> tuple[float, float]:
+        slope = slope_of([(AT, y)])
+        assert slope is not None
+        return slope.value, slope.half
+
+    def newey_west(y: np.ndarray) -> tuple[float, float]:
+        fit = sm.OLS(y, sm.add_constant(AT)).fit(cov_type="HAC", cov_kwds={"maxlags": round(4 * (SAMPLES / 100) ** (2 / 9))})
+        return fit.params[1], 1.96 * fit.bse[1]
+
+    def block_means(y: np.ndarray) -> tuple[float, float]:
+        fit = sm.OLS(y.reshape(BLOCKS, -1).mean(1), sm.add_constant(AT.reshape(BLOCKS, -1).mean(1))).fit()
+        return fit.params[1], stats.t.ppf(0.975, BLOCKS - 2) * fit.bse[1]
+
+    return {"as here": ours, "block means alone": block_means, "Newey and West": newey_west}
+
+
+@pytest.mark.on_request
+def test_how_often_intervals_hold() -> None:
+    """Prints the rows of the table in docs/measured/hours.md, 1,000 curves each."""
+    random = np.random.default_rng(36)
+    curves: dict[str, Callable[[], np.ndarray]] = {
+        "independent": lambda: alike(random, 0.0),
+        **{f"alike over {share:.0%} of the run": (lambda share=share: alike(random, share)) for share in (0.01, 0.03, 0.1, 0.3)},
+        "a random walk": lambda: np.cumsum(random.standard_normal(SAMPLES)),
+        "a saw of seven teeth": lambda: (7 * AT / AT[-1] + random.random()) % 1,
+        "one step": lambda: (AT / AT[-1] > random.random()) + 0.05 * random.standard_normal(SAMPLES),
+    }
+    print("\n| errors | " + " | ".join(ways()) + " |")
+    held: dict[tuple[str, str], float] = {}
+    for name, curve in curves.items():
+        hits = dict.fromkeys(ways(), 0)
+        for _ in range(1000):
+            y = 5 + TRUE * AT + curve()
+            for way, fit in ways().items():
+                value, half = fit(y)
+                hits[way] += abs(value - TRUE) <= half
+        held |= {(name, way): count / 10 for way, count in hits.items()}
+        print(f"| {name} | " + " | ".join(f"{count / 10:.1f} %" for count in hits.values()) + " |")
+    assert held["alike over 10% of the run", "as here"] > 90 > held["alike over 1% of the run", "Newey and West"]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..stats.hours import Live
 
 FACTS = "run.json"
+SERVERS = "servers"  # beside the test suites' outputs, which lie in folders by the names of libraries
 HOUR = 3600.0
 ROWS = 10  # of a run that is too short for a row per hour
 _LEAST_HOURS = 3.0
@@ -44,7 +45,7 @@ def folder_of(program: Program, load: Load, allocators: Sequence[Allocator], pro
         "allocators": [[a.name, a.sha256, sorted(a.env.items())] for a in allocators],
     }
     identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
-    folder = places.soaked() / f"{program.name}-{identity}"
+    folder = places.soaked() / SERVERS / f"{program.name}-{identity}"
     folder.mkdir(parents=True, exist_ok=True)
     facts = {"title": shlex.join((program.argv0 or program.command[0], *program.command[1:])), "loads": list(load.lines),
              "lead": load.lead, "allocators": [a.name for a in allocators]}

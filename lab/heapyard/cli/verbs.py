@@ -20,7 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "profile": ("heapyard.cli.profile.verb", "Show which call chains own the memory of a program over time."),
     "check": ("heapyard.cli.check", "Say whether a malloc library is safe to switch to."),
     "fuzz": ("heapyard.cli.fuzz", "Look for faults of a malloc library with random calls of its whole interface."),
-    "soak": ("heapyard.cli.soak", "Run whole test suites of real programs under a malloc library, beside glibc."),
+    "soak": ("heapyard.cli.soak", "Run whole test suites under a malloc library, or your server for hours."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
     "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),
     "doctor": (
