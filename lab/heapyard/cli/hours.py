@@ -48,8 +48,8 @@ def soak_server(load: Load, wish: Wish) -> int:
     from ..catalog.program_command import program_from_command
     from ..execute.environment import snapshot
     from ..execute.hours.campaign import NOTES, Campaign
+    from ..execute.hours.launching import Conditions
     from ..execute.hours.notebook import read_notebook
-    from ..execute.hours.stand import Conditions
     from ..execute.loop.signals import stop_on_signals
     from ..store.locks import ExperimentLock, MachineLock
     from .libraries import named_libraries

@@ -72,10 +72,11 @@ def _of(server: ServerAnswer) -> list[str]:
         told.append(f"{name} was given up: {server.noted.failed}.")
     if server.live and server.held:
         told.append(f"{name}: {_leak_or_fragments(server)}")
-    if server.bends and server.halves[0] and server.halves[1]:
+    moves = server.rss is not None and server.rss.motion != "steady"
+    if moves and server.bends and server.halves[0] and server.halves[1]:
         told.append(f"{name}: not a straight line: {per_hour(server.halves[0])} in the first half after the warm-up, "
                     f"{per_hour(server.halves[1])} in the second.")
-    if server.rss and server.rss.wanders:
+    if moves and server.rss and server.rss.wanders:
         told.append(f"{name}: memory wanders over the whole run, so the interval may be too narrow; only a longer run helps.")
     if server.spikes:
         most = max(server.spikes, key=lambda spike: spike.height)

@@ -14,9 +14,10 @@ from ...model.hours import IN_TURNS, Noted
 from ...model.units import format_bytes, format_duration
 from ..host_memory import free_bytes
 from ..machine.files import Files
+from .launching import Conditions
 from .notebook import Notebook, read_notebook
 from .sharing import Taken, decide, has_room
-from .stand import Conditions, Stand
+from .stand import Stand
 
 NOTES = "notes.jsonl"  # the record, in the run's folder
 SLICE = 300.0  # seconds of a turn
