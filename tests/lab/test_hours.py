@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from heapyard.api.hours import period_of
+from heapyard.cli import main
 from heapyard.execute.hours import kept as kept_module
 from heapyard.execute.hours.kept import Kept, end_leftovers
 from heapyard.execute.hours.memory import memory_below
@@ -24,6 +25,23 @@ from heapyard.report.hours_words import hour_name, per_hour, percent_per_hour, r
 from heapyard.store.locks import ExperimentLock
 
 GIB, MIB = 1 << 30, 1 << 20
+
+
+@pytest.mark.parametrize(("words", "sentence"), [
+    ("-- /bin/true", "a command after -- is a server, whose load --load gives"),
+    ("--load true{port}", "--load is for your own server, which goes after --"),
+    ("--profile glibc", "--profile is for a server, whose load --load gives"),
+    ("--ready x glibc", "--ready is for a server, whose load --load gives"),
+    ("glibc bfm --port 80 --load true -- /bin/true", "--port is one port"),
+    ("--only x --load true{port} -- /bin/true", "--only is for test suites"),
+    ("--settle 1s --load true{port} -- /bin/true", "--settle is for compare"),
+    ("--in-turns --side-by-side --load true{port} -- /bin/true", "--side-by-side and --in-turns exclude each other"),
+    ("--load true{port} -- ./no_such_server", "there is no file './no_such_server'"),
+])  # fmt: skip
+def test_what_cannot_be_meant_is_said_in_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.run(["soak", *words.split()])
+    assert ended.value.code == 2 and sentence in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------------------ the record
