@@ -31,10 +31,12 @@ while True: server.accept()[0].close()
 
 
 def run(
-    folder: Path, seconds: float, names: tuple[str, ...] = ("glibc", "bfm"), load: str = "sleep 0.15 # {port}"
+    folder: Path, seconds: float, names: tuple[str, ...] = ("glibc", "bfm"), before: tuple[str, ...] = ()
 ) -> tuple[Contents, list[str]]:
+    """What was noted, on file and to the user. `before`: words in front of the server's."""
     (folder / "serve.py").write_text(SERVE)
-    program = program_from_command([sys.executable, "-IS", str(folder / "serve.py"), "{port}"], load=Load((load,)), cwd=folder)
+    words = [*before, sys.executable, "-IS", str(folder / "serve.py"), "{port}"]
+    program = program_from_command(words, load=Load(("sleep 0.15 # {port}",)), cwd=folder)
     told: list[str] = []
     lock = ExperimentLock(folder)
     try:
@@ -75,6 +77,12 @@ def test_servers_without_room_are_refused_and_end(tmp_path: Path, monkeypatch: p
     with pytest.raises(HeapyardError, match="there is no room"):
         run(tmp_path, 1.0)
     assert all(s.ended for server in read_notebook(tmp_path / NOTES).servers.values() for s in server.stretches)
+
+
+def test_a_server_that_another_malloc_serves_is_refused(tmp_path: Path) -> None:
+    """The wrapper has the library, what it starts in the same process has not."""
+    with pytest.raises(HeapyardError, match=r"is not served by the library: process \d+ \(python.*\), started by the program, ran without libbfm"):
+        run(tmp_path, 1.0, ("bfm",), ("/usr/bin/env", "-i"))
 
 
 def test_the_page_has_every_hour_and_needs_no_script() -> None:

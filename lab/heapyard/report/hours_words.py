@@ -70,6 +70,8 @@ def _of(server: ServerAnswer) -> list[str]:
     name, told = server.name, []
     if server.noted.failed:
         told.append(f"{name} was given up: {server.noted.failed}.")
+    if server.noted.samples and not server.noted.failed and not any(one.metrics for one in server.noted.passes):
+        told.append(f"{name}: no pass of the load ended in one piece, so its rate and latency are not known.")
     if server.live and server.held:
         told.append(f"{name}: {_leak_or_fragments(server)}")
     moves = server.rss is not None and server.rss.motion != "steady"

@@ -143,9 +143,9 @@ class Campaign:
         begin = stand.at
 
         def over() -> bool:
-            ran = stand.at - begin
-            stand.winds_down = ran >= seconds or stand.at >= self._seconds / len(self.stands)
-            return bool(stand.failed) or (stand.winds_down and (stand.rests or ran >= OVERTIME * seconds))
+            ran, past = stand.at - begin, stand.at - self._seconds / len(self.stands)
+            stand.winds_down = ran >= seconds or past >= 0
+            return bool(stand.failed) or (stand.winds_down and (stand.rests or ran >= OVERTIME * seconds or past >= seconds))
 
         self._drive([stand], over)
 

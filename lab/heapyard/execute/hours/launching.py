@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +18,15 @@ from ..collector import Collector, Plan
 from ..launcher import Launch, Running
 from ..server.load import run_at_once
 from ..server.ready import wait_until_ready
+from ..server.work import below
 from ..trial import prepare_launch
 from ..trial_environment import Scene, set_scene
-from ..witness import objection, read_testimonies
+from ..witness import LOADED_AFTER, objection, read_testimonies
 from .kept import PATIENCE, Kept
 
 _PORT = "port"  # the file that keeps it for the next command
 _ENOUGH = 4096  # bytes at the end of what a server wrote, for its last line
+_LOADS = 1.0  # seconds in which a process has surely loaded its libraries
 _WARM_UP = 3600.0  # seconds that a warm-up may take
 
 
@@ -89,6 +92,7 @@ def start(allocator: Allocator, conditions: Conditions, folder: Path) -> Launche
     folder.mkdir(parents=True)
     scene = set_scene(folder, conditions.program)
     (folder / _PORT).write_text(str(scene.port))
+    (scene.lab / "witness").chmod(0o666)  # a wrapper may start the server as another user
     collector, traces = None, ""
     if conditions.profile:
         traces = str(folder / "traces")
@@ -128,13 +132,40 @@ def _flaw(launched: Launched, allocator: Allocator, conditions: Conditions) -> s
     assert program.server is not None
     if why := wait_until_ready(program, kept, scene, conditions.stop):
         return why
-    errors = kept.launch.stderr.read_text(errors="replace")
-    if why := objection(read_testimonies(scene.lab / "witness"), (), kept.pid, allocator, errors):
+    if why := _doubt(launched, allocator):
         return f"is not served by the library: {why}"
     if not program.server.warm_up:
         return ""
     (warm,) = run_at_once("warm_up", [program.server.warm_up], program, scene, Settings(), _WARM_UP, conditions.stop, kept)
     return f"was not warmed up: the warm-up {warm.failed}" if warm.failed else ""
+
+
+def _doubt(launched: Launched, allocator: Allocator) -> str:
+    """Why the library may not serve every process that runs by now; "" if it does."""
+    kept, until = launched.kept, time.monotonic() + _LOADS
+    while True:
+        errors = kept.launch.stderr.read_text(errors="replace")
+        processes = [found for pid in below(kept.keeper) if (found := _process(pid, allocator))]
+        why = objection(read_testimonies(launched.scene.lab / "witness"), processes, kept.pid, allocator, errors)
+        if not why or time.monotonic() > until:
+            return why
+        time.sleep(LOADED_AFTER)  # a process that has just begun may still be loading it
+
+
+def _process(pid: int, allocator: Allocator) -> dict[str, object]:
+    """A process as `objection` wants it told; nothing of one that has ended."""
+    library = os.path.realpath(allocator.library or "")
+    told: dict[str, object] = {"pid": pid, "looks": 3, "executable": "", "mapped": True}
+    try:
+        told["name"] = Path(f"/proc/{pid}/comm").read_text().strip()
+        told["executable"] = os.readlink(f"/proc/{pid}/exe")
+        told["mapped"] = f" {library}\n" in Path(f"/proc/{pid}/maps").read_text()
+        told["mappings_seen_at"] = LOADED_AFTER
+    except PermissionError:
+        pass  # another user's
+    except OSError:
+        return {}
+    return told
 
 
 def _launch(allocator: Allocator, conditions: Conditions, scene: Scene, collector: Collector | None) -> Launch:
