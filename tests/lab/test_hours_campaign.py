@@ -81,7 +81,8 @@ def test_servers_without_room_are_refused_and_end(tmp_path: Path, monkeypatch: p
 
 def test_a_server_that_another_malloc_serves_is_refused(tmp_path: Path) -> None:
     """The wrapper has the library, what it starts in the same process has not."""
-    with pytest.raises(HeapyardError, match=r"is not served by the library: process \d+ \(python.*\), started by the program, ran without libbfm"):
+    words = r"is not served by the library: process \d+ \(python.*\), started by the program, ran without libbfm"
+    with pytest.raises(HeapyardError, match=words):
         run(tmp_path, 1.0, ("bfm",), ("/usr/bin/env", "-i"))
 
 
