@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Sequence
@@ -81,6 +82,7 @@ class Stand:
         lost = ""
         if not self._was_ended:  # it ended while nobody looked
             lost = how_it_ended(before)
+            shutil.rmtree(before / "dir", ignore_errors=True)
             self._write("end", why=lost)
         try:
             server = start(self._allocator, self._is, self._folder / f"launch{last + 1}")
@@ -154,6 +156,7 @@ class Stand:
     def _end_stretch(self, why: str) -> None:
         server, self._server, self._was_ended = self._there, None, True
         server.end_profile()
+        shutil.rmtree(server.scene.dir, ignore_errors=True)  # copies of a large --state would pile up
         self._write("end", why=why)
 
     def _sample(self) -> None:
