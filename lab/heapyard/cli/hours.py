@@ -65,14 +65,14 @@ def soak_server(load: Load, wish: Wish) -> int:
         if wish.afresh:
             forget(folder)
         known = read_notebook(folder / NOTES)
-        began = min((server.seconds for server in known.servers.values()), default=0.0)
+        began = max((server.seconds for server in known.servers.values()), default=0.0)
         if known.complete and wish.seconds <= known.seconds:
             remark("this run is complete; a longer --for goes on with it, --afresh begins anew")
             return _show(answer_of_run(folder, snapshot()), folder, wish)
         machine.acquire(f"soak of {program.name}", wait=wish.wait,
                         waiting=lambda who: remark(f"waiting for another experiment ({who})"))
         if known.commands:
-            remark(f"going on after {_duration(began)} of {_duration(wish.seconds)}; its record is {folder / NOTES}")
+            remark(f"going on with a run that has {_duration(began)} so far; its record is {folder / NOTES}")
         with stop_on_signals() as stop, StatusLine() as progress:
             interval = min(max(wish.seconds / SAMPLES, INTERVALS[0]), INTERVALS[1])
             conditions = Conditions(program, folder, interval, wish.profile, stop)
