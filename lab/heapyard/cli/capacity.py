@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..model.errors import UsageError
-from .compare import WithCommand
+from .own_command import WithCommand
 from .consoles import remark
 from .options import Cpus, Duration, Share, manner, storing_options
 from .server_options import server_options

@@ -14,21 +14,8 @@ from ..model.errors import UsageError
 from ..model.experiment import Interleave
 from .consoles import remark
 from .options import Cpus, Duration, Margins, Share, change_system_option, manner, manner_options, name_and_value
+from .own_command import WithCommand
 from .server_options import comparison_options, load_of, server_options
-
-
-class WithCommand(click.Command):
-    """Everything after the first `--` is the user's command, word for word."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta["command"] = None
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta["command"], args = tuple(args[at + 1 :]), args[:at]
-        return super().parse_args(ctx, args)
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "[OPTIONS] [NAME]... [-- COMMAND [ARGUMENT]...]")
 
 
 @click.command(cls=WithCommand)

@@ -22,7 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": ("heapyard.cli.check", "Say whether a malloc library is safe to switch to."),
     "wrap": ("heapyard.cli.wrap", "Run a command under an allocator, or say how to switch to it for good."),
     "fuzz": ("heapyard.cli.fuzz", "Look for faults of a malloc library with random calls of its whole interface."),
-    "soak": ("heapyard.cli.soak", "Run whole test suites of real programs under a malloc library, beside glibc."),
+    "soak": ("heapyard.cli.soak", "Run whole test suites under a malloc library, or your server for hours."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
     "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),
     "doctor": (

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 from dataclasses import dataclass
@@ -57,14 +58,29 @@ def _open_to_other_users(folder: Path, scene: Scene) -> None:
 
 
 def free_port(wanted: int) -> int:
-    """The one wanted, or for 0 any that is free. UsageError for one that is in use."""
+    """The one wanted, or for 0 one that is free. UsageError for one that is in use.
+
+    It is none of those that the kernel gives to connections, or one of a load beside could take it before the server does.
+    """
+    if not wanted:
+        few, many = (int(word) for word in Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+        apart = [port for port in range(10_000, 65_536) if not few <= port <= many]
+        for port in random.sample(apart, min(len(apart), 50)):
+            try:
+                return _bound(port)
+            except OSError:
+                continue
+    try:
+        return _bound(wanted)
+    except OSError as error:
+        raise UsageError(f"port {wanted} cannot be had: {os.strerror(error.errno or 0)}",
+                         remedy="Write {port} for a port that is free in each trial.") from None
+
+
+def _bound(port: int) -> int:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError as error:
-            raise UsageError(f"port {wanted} cannot be had: {os.strerror(error.errno or 0)}",
-                             remedy="Write {port} for a port that is free in each trial.") from None
+        probe.bind(("127.0.0.1", port))
         return probe.getsockname()[1]
 
 

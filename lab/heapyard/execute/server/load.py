@@ -15,6 +15,7 @@ from ...model.metrics import Metric, own_metric
 from ...model.program import Program
 from ..launcher import WATCH, Launch, Running
 from ..trial_environment import Scene, plain_environment
+from .started import Started
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,21 @@ class Responses:
 
 def run_at_once(
     name: str, commands: Sequence[Sequence[str]], program: Program, scene: Scene, settings: Settings, seconds: float,
-    stop: threading.Event | None, server: Running | None = None,
+    stop: threading.Event | None, server: Started | None = None,
 ) -> list[Run]:
     """All of them, each to its end or for `seconds`. `name`: of their files in the trial's folder. When `server` ends they do."""
-    launches = [
+    with ExitStack() as ending:
+        running = [ending.enter_context(Running(launch)) for launch in helpers(name, commands, program, scene, seconds)]
+        for one in running:
+            while not one.wait(WATCH, stop):
+                if server is not None and server.wait(0):
+                    one.end()
+    return [run_of(one, seconds) for one in running]
+
+
+def helpers(name: str, commands: Sequence[Sequence[str]], program: Program, scene: Scene, seconds: float) -> list[Launch]:
+    """The launches of helper commands, which see nothing of the library. `seconds`: the longest for each, 0 for no limit."""
+    return [
         Launch(
             command=[scene.fill(word, program) for word in command],
             env=plain_environment(program, scene),
@@ -54,16 +66,10 @@ def run_at_once(
         )
         for number, command in enumerate(commands)
     ]
-    with ExitStack() as ending:
-        running = [ending.enter_context(Running(launch)) for launch in launches]
-        for one in running:
-            while not one.wait(WATCH, stop):
-                if server is not None and server.wait(0):
-                    one.end()
-    return [_ended(one, seconds) for one in running]
 
 
-def _ended(running: Running, seconds: float) -> Run:
+def run_of(running: Running, seconds: float) -> Run:
+    """What became of a helper, which has ended or is waited for."""
     found, complaint = running.result()
     output = running.launch.stdout.read_text(errors="replace") if running.launch.stdout.exists() else ""
     if found and found["status"] == "exited" and found.get("exit_code") == 0:
@@ -76,10 +82,10 @@ def _ended(running: Running, seconds: float) -> Run:
     return Run(output=output, failed=f"{why}; it said: {last[:200]}" if last else why)
 
 
-def responses_of(program: Program, loads: Sequence[Run], lead: str) -> tuple[Responses, str]:
+def responses_of(program: Program, loads: Sequence[Run], lead: str = "") -> tuple[Responses, str]:
     """What the loads say of the server, or what is missing in their output, to follow the words "the load".
 
-    `lead`: the response that the verdict speaks of.
+    `lead`: the response that the verdict speaks of, if there is one.
     """
     plan = program.server
     assert plan is not None

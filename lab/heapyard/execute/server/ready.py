@@ -12,14 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...model.program import Program
-from ..launcher import Running
 from ..trial_environment import Scene, plain_environment
+from .started import Started
 
 POLL = 0.005  # seconds between looks at a port, or at what the server wrote
 POLL_COMMAND = 0.1  # seconds between runs of a command, which take some time themselves
 
 
-def wait_until_ready(program: Program, server: Running, scene: Scene, stop: threading.Event | None) -> str:
+def wait_until_ready(program: Program, server: Started, scene: Scene, stop: threading.Event | None) -> str:
     """"" once it is ready, else what is wrong, to follow the words "the server"."""
     plan = program.server
     assert plan is not None

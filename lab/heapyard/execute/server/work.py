@@ -28,7 +28,7 @@ def work_below(pid: int, group: Path | None = None) -> Work:
     The processor time is the group's where there is one, to a microsecond; else it is counted in clock ticks of 10 ms.
     """
     ticks = faults = 0
-    for one in _below(pid):
+    for one in below(pid):
         fields = _fields(one)
         if fields:
             faults += int(fields[7]) + int(fields[8])
@@ -38,7 +38,7 @@ def work_below(pid: int, group: Path | None = None) -> Work:
 
 def resident_below(pid: int) -> int:
     """Bytes resident in all processes below `pid`; what two of them share counts in each. O(processes)."""
-    return sum(int(fields[21]) * _PAGE for one in _below(pid) if (fields := _fields(one)))
+    return sum(int(fields[21]) * _PAGE for one in below(pid) if (fields := _fields(one)))
 
 
 def first_child(pid: int) -> int | None:
@@ -46,7 +46,8 @@ def first_child(pid: int) -> int | None:
     return next(iter(_children(pid)), None)
 
 
-def _below(pid: int) -> list[int]:
+def below(pid: int) -> list[int]:
+    """Every process below `pid`, it excepted. O(processes)."""
     found, open_ = [], _children(pid)
     while open_:
         found.append(one := open_.pop())
