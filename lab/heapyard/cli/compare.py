@@ -17,7 +17,7 @@ from .options import Cpus, Duration, Margins, Share, change_system_option, manne
 from .server_options import load_of, server_options
 
 
-class _WithCommand(click.Command):
+class WithCommand(click.Command):
     """Everything after the first `--` is the user's command, word for word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -31,7 +31,7 @@ class _WithCommand(click.Command):
         formatter.write_usage(ctx.command_path, "[OPTIONS] [NAME]... [-- COMMAND [ARGUMENT]...]")
 
 
-@click.command(cls=_WithCommand)
+@click.command(cls=WithCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--programs", multiple=True, metavar="NAME,...", help="Programs to run; NAME:full for the full size.")
 @click.option("--allocators", multiple=True, metavar="NAME,...", help="Allocators to compare; all: every installed one.")
@@ -147,12 +147,12 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
         baseline=options["baseline"],
         settings={name: value for name, value in given.items() if value is not None},
         factors={name: split_list([options[name]]) for name in ("thp", "tracer") if options[name] is not None},
-        commands=_own_command(own, output, options),
+        commands=own_command(own, output, options),
         libraries=libraries,
     )
 
 
-def _own_command(own: tuple[str, ...] | None, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
+def own_command(own: tuple[str, ...] | None, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
     """The command after `--` under the name it is shown by; UsageError for options that only make sense with one."""
     from ..catalog.study import Command
     from .standard_input import spool_stdin

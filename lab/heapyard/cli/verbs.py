@@ -6,6 +6,7 @@ from __future__ import annotations
 # verb -> (module with a click command named `command`, help line). Order is the order of --help.
 VERBS: dict[str, tuple[str, str]] = {
     "compare": ("heapyard.cli.compare", "Compare allocators on real programs, or on your own command."),
+    "tune": ("heapyard.cli.tune", "Find the settings of an allocator that suit a program."),
     "run": ("heapyard.cli.run", "Carry out the experiment that a study file describes."),
     "plan": ("heapyard.cli.plan", "Say what a study would run, how long it takes, and what it can find."),
     "resume": ("heapyard.cli.resume", "Continue an interrupted experiment, exactly as planned."),

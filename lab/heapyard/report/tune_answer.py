@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a search over settings says of each allocator, in sentences."""
+
+from __future__ import annotations
+
+from ..model.analysis import Comparison, Interval
+from ..model.metrics import metric_named
+from ..model.tuning import Choice, Space, TuneAnswer, Tuned
+from .words import bounded, change, plus_minus
+
+Sides = tuple[Comparison | None, Comparison | None]  # time and memory
+
+
+def headline(answer: TuneAnswer) -> str:
+    """The whole answer in a line for lists: what helps, or that nothing does."""
+    helped = [f"{tuned.space.label(tuned.best)}" for tuned in answer.tuned if tuned.best is not None]
+    if helped:
+        return f"better than their defaults on {answer.workload}: {'; '.join(helped)}"
+    if not answer.complete:
+        return f"not finished: the {answer.reached} on {answer.workload}"
+    return f"no setting is shown to help {answer.workload}"
+
+
+def sides(tuned: Tuned, choice: Choice) -> Sides:
+    """Time and memory of a choice against the default, as confirmed."""
+    if tuned.confirmed is None:
+        return None, None
+    label = tuned.space.label(choice)
+    time, memory = (tuned.confirmed.over_all(metric) for metric in tuned.confirmed.primary)
+    return (time.of(label) if time else None), (memory.of(label) if memory else None)
+
+
+def sentence(answer: TuneAnswer, tuned: Tuned) -> str:
+    """What is known of one allocator. Only a confirmation claims a gain."""
+    name = tuned.space.allocator
+    if tuned.best is not None:
+        return f"{name}: {options(tuned.space, tuned.best)} on {answer.workload}: {gains(answer, sides(tuned, tuned.best))}."
+    if tuned.held:
+        tried = f"{tuned.screened} combinations were screened and {tuned.raced} raced"
+        if nothing_matters(answer, tuned):
+            return f"{name}: settings do nothing here; {tried}, and no level moves time or memory beyond the margin."
+        return f"{name}: no setting is better than the defaults here; {tried}."
+    if tuned.confirmed is None:
+        return f"{name}: not confirmed yet, so nothing is claimed. The {answer.reached} was begun."
+    found = [c for choice in tuned.finalists for c in sides(tuned, choice) if c is not None]
+    if found and all(c.verdict == "equivalent" for c in found):
+        return f"{name}: settings do nothing here: the best that was found is the same as the default, within the margins."
+    best = max(found, key=lambda c: c.interval.high - c.interval.low, default=None)
+    widest = f", which is known to {change(best.simultaneous.low)} to {change(best.simultaneous.high)} only" if best else ""
+    return f"{name}: no gain is shown; the best that was found may differ from the default{widest}."
+
+
+def gains(answer: TuneAnswer, both: Sides) -> str:
+    """`time -3.1 % ± 0.4 %, charged memory the same`."""
+    parts = []
+    for metric, comparison in zip((answer.time, answer.memory), both, strict=True):
+        title = metric_named(metric).title
+        if comparison is None:
+            parts.append(f"{title} was not measured")
+        elif comparison.verdict == "equivalent":
+            parts.append(f"{title} the same ({moved(comparison.simultaneous)})")
+        else:
+            parts.append(f"{title} {moved(comparison.simultaneous)}{' (undecided)' if comparison.verdict == 'undecided' else ''}")
+    return ", ".join(parts)
+
+
+def moved(interval: Interval) -> str:
+    """`-3.1 % ± 0.4 %`, or both ends where the interval is uneven or unbounded."""
+    if not bounded(interval):
+        return f"{change(interval.ratio)}, of unknown width"
+    if interval.high >= 2 or interval.low <= 0.5:
+        return f"{change(interval.ratio)} ({change(interval.low)} to {change(interval.high)})"
+    return f"{'+' if interval.ratio >= 1 else '-'}{plus_minus(interval)}"
+
+
+def options(space: Space, choice: Choice) -> str:
+    """`narenas=1, dirty_decay_ms=0`; the default in a word."""
+    return ", ".join(f"{name}={value}" for name, value in space.options(choice).items()) or "default"
+
+
+def nothing_matters(answer: TuneAnswer, tuned: Tuned) -> bool:
+    """Do all main effects lie within the margins with their whole intervals?"""
+    margins = {answer.time: 0.02, answer.memory: 0.05}
+    return bool(tuned.effects) and all(
+        1 / (1 + margins[e.metric]) <= e.interval.low and e.interval.high <= 1 + margins[e.metric] for e in tuned.effects
+    )

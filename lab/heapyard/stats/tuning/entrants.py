@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which choices enter the race after the screening, and which are confirmed after the race."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...design.racing import beaten
+from ...model.tuning import Choice, Effect, Space
+from .responses import Response
+
+ENTRANTS = 10  # at most, beside the default
+_WORTH = 1.0  # standard errors that a level's gain must have to be taken along; the race sees what was noise
+_SEEN = 2  # best measured combinations of each response: what main effects miss, settings that only help together, shows there
+
+
+def entrants(space: Space, choices: Sequence[Choice], responses: tuple[Response, Response], effects: Sequence[Effect],
+             margins: tuple[float, float], *, confidence: float, most: int = ENTRANTS) -> tuple[Choice, ...]:
+    """Choices that the race shall decide between, the default first and the most promising next.
+
+    Of each response: what the main effects predict to be best, the same without levels that cost the other response, and the
+    best combinations that were measured; then the predicted ones with one setting left at its default, which helps where two
+    settings spoil each other; then single levels that gain. O(choices log choices + levels).
+    """
+    gains = [response.gains() for response in responses]
+    scores = [_scores(space, effects, response.metric, confidence) for response in responses]
+    found: list[Choice] = []
+    for one, other in ((0, 1), (1, 0)):
+        found.append(_best(space, lambda at, one=one: scores[one](at)[0] if _gains(scores[one](at)) else 0.0))
+        found.append(_best(space, lambda at, one=one, other=other: _thrifty(scores[one](at), scores[other](at), margins[other])))
+    found += [choices[column] for gain in gains for column in _lowest(gain, _SEEN)]
+    found += [_without(found[one], place) for place in range(len(space.settings)) for one in (0, 2) if found[one][place]]
+    singles = [at for at in _levels(space) if any(_gains(score(at)) for score in scores)]
+    singles.sort(key=lambda at: min(score(at)[0] for score in scores))
+    found += [_single(space, at) for at in singles]
+    return tuple(dict.fromkeys([space.default, *found]))[: most + 1]
+
+
+def finalists(choices: Sequence[Choice], alive: Iterable[int], responses: tuple[Response, Response],
+              margins: tuple[float, float]) -> tuple[Choice, ...]:
+    """What is confirmed, the default (the first choice) left out: the least time, the least memory, and the best that costs
+    nothing in either. Only what looks better than the default in something. O(choices)."""
+    time, memory = (response.gains() for response in responses)
+    known = [c for c in alive if c and np.isfinite(time[c]) and np.isfinite(memory[c])]
+    free = [c for c in known if time[c] <= math.log1p(margins[0]) and memory[c] <= math.log1p(margins[1])]
+    best = [
+        min((c for c in known if time[c] < 0), key=lambda c: time[c], default=None),
+        min((c for c in known if memory[c] < 0), key=lambda c: memory[c], default=None),
+        min((c for c in free if min(time[c], memory[c]) < 0), key=lambda c: time[c] + memory[c], default=None),
+    ]
+    return tuple(dict.fromkeys(choices[c] for c in best if c is not None))
+
+
+def survivors(responses: tuple[Response, Response], margins: tuple[float, float]) -> list[int]:
+    """Columns that were not beaten: those with the most blocks, by the rule of the race on the blocks that all of them have."""
+    measured = np.isfinite(responses[0].logs) & np.isfinite(responses[1].logs)
+    blocks = measured.sum(axis=0)
+    if not blocks.any() or not blocks[0]:
+        return []
+    running = [column for column, count in enumerate(blocks) if column == 0 or count == blocks[1:].max(initial=1)]
+    lines = measured[:, running].all(axis=1)
+    out = beaten([response.logs[lines][:, running] for response in responses], margins)
+    return [column for column, gone in zip(running, out, strict=True) if not gone]
+
+
+At = tuple[int, int]  # place of a setting, index of its level
+Score = tuple[float, float]  # ln ratio to the default, standard errors that this is
+
+
+def _levels(space: Space) -> list[At]:
+    return [(place, level) for place, count in enumerate(space.counts) for level in range(1, count)]
+
+
+def _single(space: Space, at: At) -> Choice:
+    return tuple(at[1] if place == at[0] else 0 for place in range(len(space.settings)))
+
+
+def _without(choice: Choice, place: int) -> Choice:
+    return (*choice[:place], 0, *choice[place + 1 :])
+
+
+def _scores(space: Space, effects: Sequence[Effect], metric: str, confidence: float) -> Callable[[At], Score]:
+    """Main effects of one response by place and level; nought where nothing is known."""
+    from scipy.special import ndtri
+
+    widths = float(ndtri((1 + confidence) / 2))
+    known: dict[tuple[str, str], Score] = {}
+    for effect in effects:
+        if effect.metric == metric and effect.interval.ratio > 0:
+            middle = math.log(effect.interval.ratio)
+            low = math.log(effect.interval.low) if effect.interval.low > 0 else -math.inf
+            error = (middle - low) / widths
+            known[effect.setting, effect.level] = middle, abs(middle) / error if error > 0 else math.inf if middle else 0.0
+
+    def score(at: At) -> Score:
+        setting = space.settings[at[0]]
+        return known.get((setting.name, setting.levels[at[1] - 1]), (0.0, 0.0))
+
+    return score
+
+
+def _gains(score: Score) -> bool:
+    return score[0] < 0 and score[1] >= _WORTH
+
+
+def _thrifty(score: Score, price: Score, margin: float) -> float:
+    """The gain of a level that costs the other response nothing, or gains there: else nought."""
+    if price[0] > math.log1p(margin) / 2:
+        return 0.0
+    return score[0] if _gains(score) else price[0] if _gains(price) else 0.0
+
+
+def _best(space: Space, value: Callable[[At], float]) -> Choice:
+    """Of each setting the level of least value, the default being nought."""
+    return tuple(
+        min(range(count), key=lambda level, place=place: value((place, level)) if level else 0.0)
+        for place, count in enumerate(space.counts)
+    )
+
+
+def _lowest(gains: NDArray[np.float64], most: int) -> list[int]:
+    """Columns of the least gains below nought."""
+    order = [int(column) for column in np.argsort(gains, kind="stable") if np.isfinite(gains[column]) and gains[column] < 0]
+    return order[:most]
