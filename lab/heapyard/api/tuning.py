@@ -91,6 +91,7 @@ def answer(records: Sequence[Record], *, complete: bool) -> TuneAnswer:
         tuning=tunings[0],
         time=observations.settings.time_metric,
         memory=observations.settings.memory_metric,
+        margins=_margins(observations.settings),
         tuned=tuple(_tuned(space, records, tunings) for space in tunings[0].spaces),
         experiments={tuning.phase: record.id for tuning, record in zip(tunings, records, strict=True)},
         reached=tunings[-1].phase,

@@ -128,7 +128,7 @@ def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
 def _announcement(name: str, experiment: Experiment) -> str:
     settings = experiment.settings
     treatments = [t for t in experiment.treatments if t.role == "treatment"]
-    under = counted(len(treatments), "treatment" if any(t.levels for t in treatments) else "allocator")
+    under = counted(len(treatments), "treatment" if any(t.levels or ":" in t.label for t in treatments) else "allocator")
     if settings.blocks is not None:
         extent = f"{settings.blocks} blocks each"
     elif settings.budget is not None:

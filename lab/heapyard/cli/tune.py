@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,8 @@ USUAL = ("glibc", "jemalloc", "mimalloc", "tcmalloc")  # what most services run 
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Add to your command's environment.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Where your command runs (default: here).")
 @click.option("--expect-exit", type=click.IntRange(0, 255), metavar="N", help="Exit code of a right run (default 0).")
-@click.option("--check", type=click.Choice(["output", "exit"]), help="What decides that a run is right (default: output and exit code).")
+@click.option("--check", type=click.Choice(["output", "exit"]),
+              help="What decides that a run is right (default: output and exit code).")
 @server_options
 @click.option("--resume", metavar="ID", is_flag=False, flag_value="last",
               help="Go on with an interrupted search, or show one again: an experiment of it, or the last.")
@@ -154,12 +155,11 @@ def _search(records: list[Record], new: Experiment | None, budget: float | None,
         records.append(_phase(lambda: store.reopen(unfinished.path), unfinished.experiment, records, how, change=more))
         interrupted = records[-1].status == "interrupted"
     while not interrupted:
-        experiment = new if new is not None else following(records, budget=budget)
-        new = None
+        experiment, new = new or following(records, budget=budget), None
         if experiment is None:
             break
         try:
-            records.append(_phase(lambda made=experiment: store.create(made, how.output), experiment, records, how))
+            records.append(_phase(partial(store.create, experiment, how.output), experiment, records, how))
         except HeapyardError as error:
             if not records:
                 raise
@@ -194,7 +194,7 @@ def _phase(
         remark(f"waiting for another experiment to end ({who})")
 
     with opened(journal, title, wait=how.wait, waiting=waiting, change=change) as stored:
-        run_trials(stored.journal, stored.experiment, how, resumed=change(experiment) is not experiment or bool(stored.journal.plan()))
+        run_trials(stored.journal, stored.experiment, how, resumed=bool(stored.journal.plan()))
         record = store.load_record(stored.journal.folder)
         if record.observations.rows:
             stored.journal.set_verdict(headline(answer([*before, record], complete=phase == PHASES[-1])))
@@ -232,10 +232,7 @@ def _list(names: Sequence[str], json_: bool) -> int:
 
     known = tunable_names()
     wanted = find_allocators(names) if names else [a for a in installed_allocators() if a.name in known]
-    spaces = []
-    for allocator in wanted:
-        with suppress(UsageError) if not names else suppress():
-            spaces += spaces_of([allocator])
+    spaces = spaces_of(wanted)
     if json_:
         click.echo(json.dumps([
             {"allocator": space.allocator, "settings": [
@@ -247,6 +244,7 @@ def _list(names: Sequence[str], json_: bool) -> int:
     for space in spaces:
         answers().print(f"{space.allocator} ({space.settings[0].source})", style="bold", markup=False, soft_wrap=True)
         for setting in space.settings:
-            answers().print(f"  {setting.name}: {', '.join(setting.levels)} (default {setting.default})", markup=False, soft_wrap=True)
+            levels = ", ".join(setting.levels)
+            answers().print(f"  {setting.name}: {levels} (default {setting.default})", markup=False, soft_wrap=True)
             answers().print(f"      {setting.about}", markup=False, style="dim", soft_wrap=True)
     return EXIT_OK

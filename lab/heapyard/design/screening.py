@@ -21,28 +21,32 @@ WHOLE = 16  # so many combinations at most are all measured
 def screening(counts: Sequence[int]) -> list[Choice]:
     """Which combinations to measure of settings with so many levels each, the defaults (all 0) first, each combination once.
 
-    All of them where that is few, else the smallest array that has a column for each setting; of two as small the one that
-    repeats fewer combinations. UsageError where no array is large enough. O(arrays x columns).
+    All of them where that is few, else the smallest array that has a column for each setting and repeats no combination. Where
+    there is none, the smallest that repeats some: main effects then stand a little less apart, which the model allows for.
+    UsageError where no array is large enough. O(arrays x columns).
     """
-    if math.prod(counts) <= WHOLE:
+    whole = math.prod(counts)
+    if whole <= WHOLE:
         return list(itertools.product(*map(range, counts)))
     from pyDOE3 import get_orthogonal_array, list_orthogonal_arrays
 
-    best: tuple[int, int, int, list[Choice]] | None = None
+    best: tuple[bool, int, int, list[Choice]] | None = None
     for name in list_orthogonal_arrays():
         array = get_orthogonal_array(name)
         symbols = [int(column.max()) + 1 for column in array.T]
         columns = _columns_for(counts, symbols)
-        if columns is None:
+        if columns is None or len(array) >= whole:
             continue
         waste = sum(symbols[column] - count for column, count in zip(columns, counts, strict=True))
         rows = (tuple(int(row[c]) % count for c, count in zip(columns, counts, strict=True)) for row in array)
         runs = list(dict.fromkeys([(0,) * len(counts), *rows]))
-        made = len(array), len(array) - len(runs), waste, runs
+        made = len(runs) < len(array), len(array), waste, runs
         if best is None or made[:3] < best[:3]:
             best = made
     if best is None:
-        raise UsageError(f"no orthogonal array holds {len(counts)} settings with up to {max(counts)} levels; give fewer by --setting")
+        raise UsageError(
+            f"no orthogonal array holds {len(counts)} settings with up to {max(counts)} levels", remedy="Give fewer by --setting."
+        )
     return best[3]
 
 

@@ -111,6 +111,7 @@ class TuneAnswer:
     tuning: Tuning
     time: str  # names of the two responses
     memory: str
+    margins: tuple[float, float]  # of time and memory, as ratios minus one: differences below count as none
     tuned: tuple[Tuned, ...]
     experiments: dict[str, str]
     reached: Phase

@@ -45,9 +45,8 @@ def sentence(answer: TuneAnswer, tuned: Tuned) -> str:
     found = [c for choice in tuned.finalists for c in sides(tuned, choice) if c is not None]
     if found and all(c.verdict == "equivalent" for c in found):
         return f"{name}: settings do nothing here: the best that was found is the same as the default, within the margins."
-    best = max(found, key=lambda c: c.interval.high - c.interval.low, default=None)
-    widest = f", which is known to {change(best.simultaneous.low)} to {change(best.simultaneous.high)} only" if best else ""
-    return f"{name}: no gain is shown; the best that was found may differ from the default{widest}."
+    likeliest = tuned.finalists[0]
+    return f"{name}: no gain is shown. Of {options(tuned.space, likeliest)} is known: {gains(answer, sides(tuned, likeliest))}."
 
 
 def gains(answer: TuneAnswer, both: Sides) -> str:
@@ -80,7 +79,7 @@ def options(space: Space, choice: Choice) -> str:
 
 def nothing_matters(answer: TuneAnswer, tuned: Tuned) -> bool:
     """Do all main effects lie within the margins with their whole intervals?"""
-    margins = {answer.time: 0.02, answer.memory: 0.05}
+    margins = {answer.time: answer.margins[0], answer.memory: answer.margins[1]}
     return bool(tuned.effects) and all(
         1 / (1 + margins[e.metric]) <= e.interval.low and e.interval.high <= 1 + margins[e.metric] for e in tuned.effects
     )

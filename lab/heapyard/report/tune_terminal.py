@@ -90,6 +90,6 @@ def _effects(answer: TuneAnswer, tuned: Tuned) -> Table:
 
 
 def _footer(answer: TuneAnswer) -> Iterator[str]:
-    yield f"{counted(answer.trials, 'trial')} in {format_duration(answer.seconds)}; every number's trials: " + ", ".join(
-        f"heapyard show {name} ({phase})" for phase, name in answer.experiments.items()
-    )
+    yield f"{counted(answer.trials, 'trial')} in {format_duration(answer.seconds)}; they are experiments like any other:"
+    for phase, name in answer.experiments.items():
+        yield f"  {phase:<13} heapyard show {name}"

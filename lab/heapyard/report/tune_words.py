@@ -7,15 +7,19 @@ import json
 import shlex
 from collections.abc import Mapping
 
+_DOLLAR = "\\$"  # a Dockerfile fills in variables
+
 
 def paste_lines(environment: Mapping[str, str]) -> list[tuple[str, str]]:
     """(where, line) per variable and place, in a fixed order of places; values are quoted as each place asks for."""
-    found = []
-    for where, line in (
-        ("systemd", lambda name, value: f"Environment={json.dumps(f'{name}={value}', ensure_ascii=False).replace('%', '%%')}"),
-        ("Dockerfile", lambda name, value: f"ENV {name}={json.dumps(value, ensure_ascii=False).replace('$', chr(92) + '$')}"),
-        ("Kubernetes", lambda name, value: f"- {{name: {name}, value: {json.dumps(value)}}}"),
-        ("shell", lambda name, value: f"export {name}={shlex.quote(value)}"),
-    ):
-        found += [(where, line(name, value)) for name, value in environment.items()]
-    return found
+    return [
+        *(("systemd", f"Environment={_quoted(f'{name}={value}').replace('%', '%%')}") for name, value in environment.items()),
+        *(("Dockerfile", f"ENV {name}={_quoted(value).replace('$', _DOLLAR)}") for name, value in environment.items()),
+        *(("Kubernetes", f"- {{name: {name}, value: {_quoted(value)}}}") for name, value in environment.items()),
+        *(("shell", f"export {name}={shlex.quote(value)}") for name, value in environment.items()),
+    ]
+
+
+def _quoted(text: str) -> str:
+    """Between double quotes, with the escapes that all three places share with JSON."""
+    return json.dumps(text, ensure_ascii=False)

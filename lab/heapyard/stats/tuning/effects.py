@@ -37,7 +37,7 @@ def main_effects(space: Space, choices: Sequence[Choice], response: Response, *,
 def _fit(space: Space, choices: Sequence[Choice], response: Response) -> LinearFit | None:
     blocks, columns = np.nonzero(np.isfinite(response.logs))
     factors: dict[str, list[int]] = {"block": blocks.tolist()}
-    factors |= {str(place): [choices[column][place] for column in columns] for place in range(len(space.settings))}
+    factors |= {str(place): [choices[column][place] for column in columns.tolist()] for place in range(len(space.settings))}
     factors = {name: levels for name, levels in factors.items() if len(set(levels)) > 1}
     try:
         return fit_linear(response.logs[blocks, columns], factors, [(name,) for name in factors])

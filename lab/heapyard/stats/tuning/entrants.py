@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,9 @@ def entrants(space: Space, choices: Sequence[Choice], responses: tuple[Response,
     scores = [_scores(space, effects, response.metric, confidence) for response in responses]
     found: list[Choice] = []
     for one, other in ((0, 1), (1, 0)):
-        found.append(_best(space, lambda at, one=one: scores[one](at)[0] if _gains(scores[one](at)) else 0.0))
-        found.append(_best(space, lambda at, one=one, other=other: _thrifty(scores[one](at), scores[other](at), margins[other])))
+        gaining = {at: scores[one](at)[0] for at in _levels(space) if _gains(scores[one](at))}
+        thrifty = {at: _thrifty(scores[one](at), scores[other](at), margins[other]) for at in _levels(space)}
+        found += [_best(space, gaining), _best(space, thrifty)]
     found += [choices[column] for gain in gains for column in _lowest(gain, _SEEN)]
     found += [_without(found[one], place) for place in range(len(space.settings)) for one in (0, 2) if found[one][place]]
     singles = [at for at in _levels(space) if any(_gains(score(at)) for score in scores)]
@@ -43,16 +44,17 @@ def entrants(space: Space, choices: Sequence[Choice], responses: tuple[Response,
 def finalists(choices: Sequence[Choice], alive: Iterable[int], responses: tuple[Response, Response],
               margins: tuple[float, float]) -> tuple[Choice, ...]:
     """What is confirmed, the default (the first choice) left out: the least time, the least memory, and the best that costs
-    nothing in either. Only what looks better than the default in something. O(choices)."""
+    nothing in either. Only what looks better than the default in something; of those that are as good within a standard error
+    the one that sets least (Breiman et al., Classification and Regression Trees, 1984). O(choices x blocks)."""
     time, memory = (response.gains() for response in responses)
     known = [c for c in alive if c and np.isfinite(time[c]) and np.isfinite(memory[c])]
     free = [c for c in known if time[c] <= math.log1p(margins[0]) and memory[c] <= math.log1p(margins[1])]
     best = [
-        min((c for c in known if time[c] < 0), key=lambda c: time[c], default=None),
-        min((c for c in known if memory[c] < 0), key=lambda c: memory[c], default=None),
-        min((c for c in free if min(time[c], memory[c]) < 0), key=lambda c: time[c] + memory[c], default=None),
+        _simplest(choices, [c for c in known if time[c] < 0], responses[:1]),
+        _simplest(choices, [c for c in known if memory[c] < 0], responses[1:]),
+        _simplest(choices, [c for c in free if min(time[c], memory[c]) < 0], responses),
     ]
-    return tuple(dict.fromkeys(choices[c] for c in best if c is not None))
+    return tuple(dict.fromkeys(choice for choice in best if choice is not None))
 
 
 def survivors(responses: tuple[Response, Response], margins: tuple[float, float]) -> list[int]:
@@ -65,6 +67,23 @@ def survivors(responses: tuple[Response, Response], margins: tuple[float, float]
     lines = measured[:, running].all(axis=1)
     out = beaten([response.logs[lines][:, running] for response in responses], margins)
     return [column for column, gone in zip(running, out, strict=True) if not gone]
+
+
+def _simplest(choices: Sequence[Choice], columns: Sequence[int], responses: Sequence[Response]) -> Choice | None:
+    """The choice that sets least, of those whose responses together are within a standard error of the best."""
+    if not columns:
+        return None
+    together = sum((response.logs for response in responses), start=np.zeros(1))
+    gains = Response("", together).gains()
+    best = min(columns, key=lambda column: gains[column])
+    apart = together - together[:, [best]]
+    alike = [column for column in columns if _within_error(apart[:, column])]
+    return choices[min(alike, key=lambda column: (sum(map(bool, choices[column])), gains[column]))]
+
+
+def _within_error(apart: NDArray[np.float64]) -> bool:
+    known = apart[np.isfinite(apart)]
+    return len(known) > 1 and float(known.mean()) <= float(known.std(ddof=1)) / math.sqrt(len(known))
 
 
 At = tuple[int, int]  # place of a setting, index of its level
@@ -114,12 +133,10 @@ def _thrifty(score: Score, price: Score, margin: float) -> float:
     return score[0] if _gains(score) else price[0] if _gains(price) else 0.0
 
 
-def _best(space: Space, value: Callable[[At], float]) -> Choice:
-    """Of each setting the level of least value, the default being nought."""
-    return tuple(
-        min(range(count), key=lambda level, place=place: value((place, level)) if level else 0.0)
-        for place, count in enumerate(space.counts)
-    )
+def _best(space: Space, values: Mapping[At, float]) -> Choice:
+    """Of each setting the level of least value; the default, and what has none, is nought."""
+    return tuple(int(np.argmin([values.get((place, level), 0.0) for level in range(count)]))
+                 for place, count in enumerate(space.counts))
 
 
 def _lowest(gains: NDArray[np.float64], most: int) -> list[int]:

@@ -34,8 +34,11 @@ def responses_of(observations: Observations, labels: Sequence[str]) -> tuple[Res
     failed = {failure.treatment for failure in observations.failures if failure.failed}
     place = {label: column for column, label in enumerate(labels) if label not in failed}
     settings = observations.settings
-    time, memory = (_response(observations, metric, place, len(labels)) for metric in (settings.time_metric, settings.memory_metric))
-    return time, memory
+
+    def of(metric: str) -> Response:
+        return _response(observations, metric, place, len(labels))
+
+    return of(settings.time_metric), of(settings.memory_metric)
 
 
 def _response(observations: Observations, metric: str, place: dict[str, int], columns: int) -> Response:
