@@ -19,7 +19,7 @@ from heapyard.model.tuning import Choice, Effect, Setting, Space
 from heapyard.report.choice import choose
 from heapyard.stats.tuning.confirming import confirm
 from heapyard.stats.tuning.effects import main_effects
-from heapyard.stats.tuning.entrants import entrants, finalists, survivors
+from heapyard.stats.tuning.entrants import entrants, finalists, neighbours, survivors
 from heapyard.stats.tuning.responses import responses_of
 
 Truth = Callable[[Choice], tuple[float, float]]  # ln of time and memory
@@ -73,7 +73,19 @@ def search(rng: np.random.Generator, space: Space, truth: Truth, *, noise: float
     responses = responses_of(machine.seen(runs, machine.blocks(runs, SCREENED)), list(map(space.label, runs)))
     effects = tuple(e for response in responses for e in main_effects(space, runs, response, confidence=0.95))
     racing = entrants(space, runs, responses, effects, MARGINS, confidence=0.95)
-    rows, alive, done = list[Observation](), list(range(len(racing))), 0
+    last = race(machine, racing)
+    last = race(machine, neighbours(space, last, racing)) if last else ()
+    if not last:
+        return Search(None, effects, None, machine.trials)
+    choices = (space.default, *last)
+    confirmed = confirm(machine.seen(choices, machine.blocks(choices, CONFIRMED)), space, choices, allocators=1)
+    label = choose(confirmed)
+    return Search({space.label(c): c for c in choices}.get(label or ""), effects, confirmed, machine.trials)
+
+
+def race(machine: Machine, racing: Sequence[Choice]) -> tuple[Choice, ...]:
+    """The finalists."""
+    space, rows, alive, done = machine.space, list[Observation](), list(range(len(racing))), 0
     for look in (*looks_from(3, RACED), RACED):
         rows += machine.blocks([racing[i] for i in alive], look - done, done)
         done = look
@@ -81,10 +93,4 @@ def search(rng: np.random.Generator, space: Space, truth: Truth, *, noise: float
         alive = survivors(responses, MARGINS)
         if len(alive) < 3:
             break
-    last = finalists(racing, alive, responses, MARGINS)
-    if not last:
-        return Search(None, effects, None, machine.trials)
-    choices = (space.default, *last)
-    confirmed = confirm(machine.seen(choices, machine.blocks(choices, CONFIRMED)), space, choices, allocators=1)
-    label = choose(confirmed)
-    return Search({space.label(c): c for c in choices}.get(label or ""), effects, confirmed, machine.trials)
+    return finalists(racing, alive, responses, MARGINS)

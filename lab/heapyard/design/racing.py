@@ -31,9 +31,9 @@ def beaten(responses: Sequence[ArrayLike], margins: Sequence[float]) -> list[boo
     """
     import numpy as np
 
-    looked = [y for y in map(np.asarray, responses) if y.ndim == 2 and len(y) > 1]
+    looked = [y for y in map(np.asarray, responses) if y.ndim == 2]
     entrants = max((y.shape[1] for y in looked), default=0)
-    if len(looked) < len(responses) or entrants < 2:
+    if len(looked) < len(responses) or min(map(len, looked)) < 2 or entrants < 2:
         return [False] * entrants
     limits = [math.log1p(margin) for margin in margins]
     behind = [_behind(y) for y in looked]

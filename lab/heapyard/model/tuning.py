@@ -10,8 +10,9 @@ from .analysis import Analysis, Interval
 from .preference import Preference
 
 Choice = tuple[int, ...]  # of one allocator: per setting the index of its level, 0 being the default
-Phase = Literal["screening", "race", "confirmation"]
-PHASES: tuple[Phase, ...] = ("screening", "race", "confirmation")
+Phase = Literal["screening", "race", "refinement", "confirmation"]
+PHASES: tuple[Phase, ...] = ("screening", "race", "refinement", "confirmation")
+RACES: tuple[Phase, ...] = ("race", "refinement")
 
 SUITE = "tune"  # the suites of these experiments begin with it
 
@@ -94,8 +95,8 @@ class Tuned:
     space: Space
     effects: tuple[Effect, ...]
     screened: int  # choices that the screening measured
-    raced: int  # choices that the race measured, the default apart
-    held: bool  # the race left no choice that could be better than the default
+    raced: int  # choices that races measured, the default apart
+    held: bool  # a race left no choice that could be better than the default
     finalists: tuple[Choice, ...]
     confirmed: Analysis | None
     best: Choice | None  # by the preference, and shown to be better than the default; None: no gain was shown

@@ -44,17 +44,30 @@ def entrants(space: Space, choices: Sequence[Choice], responses: tuple[Response,
 def finalists(choices: Sequence[Choice], alive: Iterable[int], responses: tuple[Response, Response],
               margins: tuple[float, float]) -> tuple[Choice, ...]:
     """What is confirmed, the default (the first choice) left out: the least time, the least memory, and the best that costs
-    nothing in either. Only what looks better than the default in something; of those that are as good within a standard error
-    the one that sets least (Breiman et al., Classification and Regression Trees, 1984). O(choices x blocks)."""
+    nothing in either. Only what looks better than the default in something. Of those that are as good within a standard error
+    (Breiman et al., Classification and Regression Trees, 1984) or half a margin, the one that sets least. O(choices x blocks)."""
     time, memory = (response.gains() for response in responses)
     known = [c for c in alive if c and np.isfinite(time[c]) and np.isfinite(memory[c])]
     free = [c for c in known if time[c] <= math.log1p(margins[0]) and memory[c] <= math.log1p(margins[1])]
     best = [
-        _simplest(choices, [c for c in known if time[c] < 0], responses[:1]),
-        _simplest(choices, [c for c in known if memory[c] < 0], responses[1:]),
-        _simplest(choices, [c for c in free if min(time[c], memory[c]) < 0], responses),
+        _simplest(choices, [c for c in known if time[c] < 0], responses[:1], margins[0]),
+        _simplest(choices, [c for c in known if memory[c] < 0], responses[1:], margins[1]),
+        _simplest(choices, [c for c in free if min(time[c], memory[c]) < 0], responses, min(margins)),
     ]
     return tuple(dict.fromkeys(choice for choice in best if choice is not None))
+
+
+def neighbours(space: Space, best: Sequence[Choice], known: Iterable[Choice], *, most: int = ENTRANTS) -> tuple[Choice, ...]:
+    """What a second race decides between: the default, the `best` of the first, and what differs from the first of these in one
+    setting, `known` ones left out. So settings that spoil each other, which main effects mislead about, are seen. Nothing but
+    the default where nobody was left. O(levels)."""
+    if not best:
+        return (space.default,)
+    old = set(known)
+    near = [tuple(level if i == place else other for i, other in enumerate(best[0]))
+            for place, count in enumerate(space.counts) for level in range(count)]
+    fresh = [choice for choice in near if choice not in old]
+    return tuple(dict.fromkeys([space.default, *best, *fresh]))[: most + 1]
 
 
 def survivors(responses: tuple[Response, Response], margins: tuple[float, float]) -> list[int]:
@@ -69,21 +82,24 @@ def survivors(responses: tuple[Response, Response], margins: tuple[float, float]
     return [column for column, gone in zip(running, out, strict=True) if not gone]
 
 
-def _simplest(choices: Sequence[Choice], columns: Sequence[int], responses: Sequence[Response]) -> Choice | None:
-    """The choice that sets least, of those whose responses together are within a standard error of the best."""
+def _simplest(
+    choices: Sequence[Choice], columns: Sequence[int], responses: Sequence[Response], margin: float
+) -> Choice | None:
+    """The choice that sets least, of those whose responses together are as good as the best."""
     if not columns:
         return None
     together = sum((response.logs for response in responses), start=np.zeros(1))
     gains = Response("", together).gains()
     best = min(columns, key=lambda column: gains[column])
     apart = together - together[:, [best]]
-    alike = [column for column in columns if _within_error(apart[:, column])]
+    alike = [column for column in columns if _as_good(apart[:, column], math.log1p(margin) / 2)]
     return choices[min(alike, key=lambda column: (sum(map(bool, choices[column])), gains[column]))]
 
 
-def _within_error(apart: NDArray[np.float64]) -> bool:
+def _as_good(apart: NDArray[np.float64], room: float) -> bool:
     known = apart[np.isfinite(apart)]
-    return len(known) > 1 and float(known.mean()) <= float(known.std(ddof=1)) / math.sqrt(len(known))
+    error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else 0.0
+    return len(known) > 0 and float(known.mean()) <= max(error, room)
 
 
 At = tuple[int, int]  # place of a setting, index of its level
