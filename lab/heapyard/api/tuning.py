@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 BUDGET = 600.0  # seconds, unless said otherwise
 SCREENED = 3  # blocks of the screening, if its share of the budget holds them
 FIRST_LOOK, RACED = 3, 12  # blocks of the race: until its first look, and at most
-SHARES: dict[Phase, float] = {"screening": 0.35, "race": 0.35, "refinement": 0.4, "confirmation": 1.0}  # of what is left of the budget
+# Of what is left of the budget.
+SHARES: dict[Phase, float] = {"screening": 0.35, "race": 0.35, "refinement": 0.4, "confirmation": 1.0}
 
 Tried = tuple[tuple[Choice, ...], ...]
 

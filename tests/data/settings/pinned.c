@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS = 12, MIB = 1 << 20 };
+enum { BLOCKS = 8, MIB = 1 << 20 };
 
 static char* volatile blocks[BLOCKS];
 static void* volatile pins[BLOCKS];
@@ -26,7 +26,7 @@ int main(void) {
   }
   for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
   char* volatile last = malloc(40 * MIB);
-  touch(last, 12 * MIB);
+  touch(last, 8 * MIB);
   free(last);
   puts("done");
   return 0;
