@@ -16,7 +16,7 @@ slow_python="acdc allocators allocators_install charged_memory check cli_tune ex
 functional_e2e="heap_sanitized fuzz compare_server schedules interruptions profile_survives profile_truth profile_account
   heap_address_space never_fooled wrong_inputs heap_container heap_failures heap_limits other_processors places
   profile_attach profile_attach_harmless profile_limit profile_netbuild profile_page profile_python report_page
-  mutators_without_races tune"
+  mutators_without_races tune_pinned"
 
 # Test files of tests/lab that take longest, and compile nothing; and those that mostly wait, which as the last ones would
 # leave the processors idle.

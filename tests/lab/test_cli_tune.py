@@ -105,6 +105,6 @@ def test_wrong_input_is_one_sentence(heapyard, words, complaint) -> None:
 def test_the_catalog_is_listed(heapyard) -> None:
     listed = json.loads(heapyard("tune", "--list", "--json").out)
     names = {space["allocator"]: {s["name"] for s in space["settings"]} for space in listed}
-    assert {"arena_max", "mmap_threshold"} <= names["glibc"] and names["heapyard"] == {"keep", "thread_cache"}
+    assert {"arena_max", "mmap_threshold"} <= names["glibc"] and names["heapyard"] == {"thread_cache"}
     assert all(s["source"] and s["default"] and s["about"] for space in listed for s in space["settings"])
     assert "arena_max: 1" in heapyard("tune", "--list", "glibc").out

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import math
+
 from ..model.analysis import Comparison, Interval
 from ..model.metrics import metric_named
 from ..model.tuning import Choice, Space, TuneAnswer, Tuned
 from .words import bounded, change, plus_minus
 
+_WIDE = 1.3  # ends so far apart are told both: a half-width would hide that they are uneven
 Sides = tuple[Comparison | None, Comparison | None]  # time and memory
 
 
@@ -39,14 +42,29 @@ def sentence(answer: TuneAnswer, tuned: Tuned) -> str:
         tried = f"{tuned.screened} combinations were screened and {tuned.raced} raced"
         if nothing_matters(answer, tuned):
             return f"{name}: settings do nothing here; {tried}, and no level moves time or memory beyond the margin."
-        return f"{name}: no setting is better than the defaults here; {tried}."
+        return f"{name}: no setting looks better than the defaults here; {tried}."
     if tuned.confirmed is None:
         return f"{name}: not confirmed yet, so nothing is claimed. The {answer.reached} was begun."
     found = [c for choice in tuned.finalists for c in sides(tuned, choice) if c is not None]
     if found and all(c.verdict == "equivalent" for c in found):
         return f"{name}: settings do nothing here: the best that was found is the same as the default, within the margins."
-    likeliest = tuned.finalists[0]
-    return f"{name}: no gain is shown. Of {options(tuned.space, likeliest)} is known: {gains(answer, sides(tuned, likeliest))}."
+    likeliest = _likeliest(answer, tuned)
+    return (
+        f"{name}: no setting is shown to help {answer.workload}. "
+        f"The likeliest is {options(tuned.space, likeliest)}: {gains(answer, sides(tuned, likeliest))}."
+    )
+
+
+def _likeliest(answer: TuneAnswer, tuned: Tuned) -> Choice:
+    """Of the finalists the one that looks best in what is preferred."""
+    side = 1 if answer.tuning.preference.prefer == "memory" else 0
+    sign = -1 if metric_named((answer.time, answer.memory)[side]).direction == "higher" else 1
+
+    def cost(choice: Choice) -> float:
+        found = sides(tuned, choice)[side]
+        return math.inf if found is None else sign * found.interval.ratio
+
+    return min(tuned.finalists, key=cost)
 
 
 def gains(answer: TuneAnswer, both: Sides) -> str:
@@ -67,7 +85,7 @@ def moved(interval: Interval) -> str:
     """`-3.1 % ± 0.4 %`, or both ends where the interval is uneven or unbounded."""
     if not bounded(interval):
         return f"{change(interval.ratio)}, of unknown width"
-    if interval.high >= 2 or interval.low <= 0.5:
+    if interval.high > _WIDE * interval.low:
         return f"{change(interval.ratio)} ({change(interval.low)} to {change(interval.high)})"
     return f"{'+' if interval.ratio >= 1 else '-'}{plus_minus(interval)}"
 

@@ -104,7 +104,8 @@ int main(int count, char** words) {
   for (int i = 0; i < 5; i++) take_and_give(blocks, 1, 12 << 20, 0);
   look("large");
   for (int i = 0; i < 6; i++) {
-    take_and_give(blocks, 40, 700000, 0);
+    for (int j = 0; j < 80; j++) blocks[j] = touched(j < 40 ? 700000 : 40000);
+    for (int j = 0; j < 80; j++) free(blocks[j]);
     usleep(15000);
   }
   look("churn");

@@ -38,6 +38,8 @@ def entrants(space: Space, choices: Sequence[Choice], responses: tuple[Response,
     singles = [at for at in _levels(space) if any(_gains(score(at)) for score in scores)]
     singles.sort(key=lambda at: min(score(at)[0] for score in scores))
     found += [_single(space, at) for at in singles]
+    if space.combinations <= most:  # so few that none need be left out by what a noisy screening says
+        found += choices
     return tuple(dict.fromkeys([space.default, *found]))[: most + 1]
 
 
