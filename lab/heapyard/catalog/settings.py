@@ -19,15 +19,22 @@ _NEEDS = ("", HUGE_PAGES)
 _MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
-def spaces_of(allocators: Sequence[Allocator], own: Iterable[str] = ()) -> tuple[Space, ...]:
+def spaces_of(allocators: Sequence[Allocator], own: Iterable[str] = (), *, strict: bool = True) -> tuple[Space, ...]:
     """What can be searched of each allocator here. `own`: levels in place of the catalog's, `jemalloc:narenas=1,2,8`.
 
     A setting that this version does not have is left out, and one that this machine gives no room. UsageError for an allocator
-    that has no settings. O(files), and a look into each library.
+    that has no settings, which is left out unless `strict`. O(files), and a look into each library.
     """
     files = _by_allocator()
     given = _own_levels(own, [a.name for a in allocators])
-    return tuple(_space(a, files.get(a.name, ()), given.get(a.name)) for a in allocators)
+    spaces = [_space(a, files.get(a.name, ()), given.get(a.name)) for a in allocators]
+    bare = next((space.allocator for space in spaces if not space.settings), None)
+    if bare is not None and strict:
+        raise UsageError(
+            f"{bare} has no settings that the catalog knows",
+            remedy="heapyard tune --list shows those there are; --setting NAME:OPTION=VALUE,VALUE gives others.",
+        )
+    return tuple(space for space in spaces if space.settings)
 
 
 def tunable_names() -> frozenset[str]:
@@ -45,11 +52,6 @@ def _space(allocator: Allocator, known: tuple[Setting, ...], own: dict[str, tupl
     else:
         here = options_of(allocator)
         settings = tuple(setting for setting in known if setting.name in here)
-    if not settings:
-        raise UsageError(
-            f"{allocator.name} has no settings that the catalog knows",
-            remedy="heapyard tune --list shows those there are; --setting NAME:OPTION=VALUE,VALUE gives others.",
-        )
     return Space(allocator.name, settings)
 
 

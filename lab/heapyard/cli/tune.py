@@ -115,7 +115,7 @@ def _screening(names: tuple[str, ...], given: tuple[str, ...] | None, how: Manne
         settings={name: value for name, value in settings.items() if value is not None},
         commands=own_command(given, how.output, {**options, "count_syscalls": False, "count_instructions": False}),
     )
-    spaces = spaces_of(_allocators(allocators), options["own"])
+    spaces = spaces_of(_allocators(allocators), options["own"], strict=bool(allocators))
     if not how.quiet:
         for space in spaces:
             remark(f"{space.allocator}: {counted(len(space.settings), 'setting')}, {space.combinations:,} combinations")
@@ -240,7 +240,7 @@ def _list(names: Sequence[str], json_: bool) -> int:
 
     known = tunable_names()
     wanted = find_allocators(names) if names else [a for a in installed_allocators() if a.name in known]
-    spaces = spaces_of(wanted)
+    spaces = spaces_of(wanted, strict=bool(names))
     if json_:
         click.echo(json.dumps([
             {"allocator": space.allocator, "settings": [
