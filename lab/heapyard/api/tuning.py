@@ -113,7 +113,10 @@ def _next_choices(record: Record, tuning: Tuning, place: int) -> tuple[Choice, .
         effects = _effects(record, space, choices)
         return entrants(space, choices, responses, effects, margins, confidence=observations.settings.confidence)
     best = finalists(choices, survivors(responses, margins), responses, margins)
-    return neighbours(space, best, choices) if tuning.phase == "race" else (space.default, *best)
+    if tuning.phase == "race":
+        leaning = best[1:2] if tuning.preference.prefer == "memory" else ()  # the finalists' order: time, memory
+        return neighbours(space, tuple(dict.fromkeys((*leaning, *best))), choices)
+    return (space.default, *best)
 
 
 def _effects(record: Record, space: Space, choices: tuple[Choice, ...]) -> tuple[Effect, ...]:

@@ -26,8 +26,9 @@ def beaten(responses: Sequence[ArrayLike], margins: Sequence[float]) -> list[boo
     """Which entrants leave. The first is the default, which never does.
 
     `responses`: per response ln of it, complete blocks x entrants, lower being better. An entrant leaves when a rival is shown
-    to be better in one response, and a gain of the margin in another is excluded; or when it is shown to be the same as the
-    default within the margin in every response. With fewer than two blocks nobody leaves. O(responses b k^2).
+    to be better in one response, by half the margin at least, and a gain of the margin in another is excluded. It also leaves
+    when it is shown to be the same as the default within the margin in every response. With fewer than two blocks nobody
+    leaves. O(responses b k^2).
     """
     import numpy as np
 
@@ -74,5 +75,7 @@ def _behind(y: NDArray[np.float64]) -> _Behind:
 
 def _loses(behind: Sequence[_Behind], limits: Sequence[float], one: int, rival: int) -> bool:
     level = LEVEL / (len(behind[0].mean) - 1)
-    worse = any(b.mean[one, rival] > b.half(level)[one, rival] for b in behind)
+    worse = any(
+        b.mean[one, rival] > max(b.half(level)[one, rival], limit / 2) for b, limit in zip(behind, limits, strict=True)
+    )
     return worse and all(b.mean[one, rival] - b.half(SAME)[one, rival] > -limit for b, limit in zip(behind, limits, strict=True))

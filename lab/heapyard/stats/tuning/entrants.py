@@ -14,6 +14,7 @@ from ...model.tuning import Choice, Effect, Space
 from .responses import Response
 
 ENTRANTS = 10  # at most, beside the default
+NEIGHBOURS = 14  # the same of the second race
 _WORTH = 1.0  # standard errors that a level's gain must have to be taken along; the race sees what was noise
 _SEEN = 2  # best measured combinations of each response: what main effects miss, settings that only help together, shows there
 
@@ -34,7 +35,7 @@ def entrants(space: Space, choices: Sequence[Choice], responses: tuple[Response,
         thrifty = {at: _thrifty(scores[one](at), scores[other](at), margins[other]) for at in _levels(space)}
         found += [_best(space, gaining), _best(space, thrifty)]
     found += [choices[column] for gain in gains for column in _lowest(gain, _SEEN)]
-    found += [_without(found[one], place) for place in range(len(space.settings)) for one in (0, 2) if found[one][place]]
+    found += [_changed(found[one], place, 0) for place in range(len(space.settings)) for one in (0, 2) if found[one][place]]
     singles = [at for at in _levels(space) if any(_gains(score(at)) for score in scores)]
     singles.sort(key=lambda at: min(score(at)[0] for score in scores))
     found += [_single(space, at) for at in singles]
@@ -59,16 +60,16 @@ def finalists(choices: Sequence[Choice], alive: Iterable[int], responses: tuple[
     return tuple(dict.fromkeys(choice for choice in best if choice is not None))
 
 
-def neighbours(space: Space, best: Sequence[Choice], known: Iterable[Choice], *, most: int = ENTRANTS) -> tuple[Choice, ...]:
-    """What a second race decides between: the default, the `best` of the first, and what differs from the first of these in one
-    setting, `known` ones left out. So settings that spoil each other, which main effects mislead about, are seen. Nothing but
-    the default where nobody was left. O(levels)."""
+def neighbours(space: Space, best: Sequence[Choice], known: Iterable[Choice], *, most: int = NEIGHBOURS) -> tuple[Choice, ...]:
+    """What a second race decides between: the default, the `best` of the first, these without one of their settings, and what
+    differs from the first of them in one setting, `known` ones left out. So settings that spoil each other, which main effects
+    mislead about, are seen, and those that bring nothing. Nothing but the default where nobody was left. O(levels)."""
     if not best:
         return (space.default,)
     old = set(known)
-    near = [tuple(level if i == place else other for i, other in enumerate(best[0]))
-            for place, count in enumerate(space.counts) for level in range(count)]
-    fresh = [choice for choice in near if choice not in old]
+    without = [_changed(choice, place, 0) for choice in best for place in range(len(choice))]
+    near = [_changed(best[0], place, level) for place, count in enumerate(space.counts) for level in range(count)]
+    fresh = [choice for choice in (*without, *near) if choice not in old]
     return tuple(dict.fromkeys([space.default, *best, *fresh]))[: most + 1]
 
 
@@ -116,8 +117,8 @@ def _single(space: Space, at: At) -> Choice:
     return tuple(at[1] if place == at[0] else 0 for place in range(len(space.settings)))
 
 
-def _without(choice: Choice, place: int) -> Choice:
-    return (*choice[:place], 0, *choice[place + 1 :])
+def _changed(choice: Choice, place: int, level: int) -> Choice:
+    return (*choice[:place], level, *choice[place + 1 :])
 
 
 def _scores(space: Space, effects: Sequence[Effect], metric: str, confidence: float) -> Callable[[At], Score]:
