@@ -19,7 +19,7 @@ from heapyard.model.tuning import Choice, Space
 DATA = Path(__file__).resolve().parents[1] / "data" / "settings"
 COMPLAINTS = ("invalid conf", "is left out", "warning", "error", "unknown", "deprecated")
 # What two runs under the same setting differ by: KiB, faults, mappings, threads. The kernel counts resident pages per processor.
-ROUNDING = {"faults": 64, "rss": 256, "size": 16, "huge": 2048, "maps": 4, "threads": 0}
+ROUNDING = {"faults": 64, "rss": 256, "given": 256, "size": 16, "huge": 2048, "maps": 4, "threads": 0}
 
 
 def tunable() -> list[Allocator]:

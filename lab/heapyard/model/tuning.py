@@ -78,7 +78,7 @@ class Tuning:
 class Effect:
     """What one level of a setting brings by itself, beside the default and averaged over the levels of the others.
 
-   X
+    Ratios of the response; the interval is this effect's own at the experiment's confidence.
     """
 
     metric: str

@@ -110,7 +110,10 @@ int main(int count, char** words) {
   }
   look("churn");
   in_threads();
+  const long before = field("/proc/self/status", "VmRSS:");
   usleep((useconds_t)milliseconds * 1000);
+  take_and_give(blocks, 1, 100, 0);
+  printf("idle.given %ld\n", before - field("/proc/self/status", "VmRSS:"));
   take_and_give(blocks, SMALL, 64, 0);
   take_and_give(blocks, 40, 300000, 0);
   look("slept");
