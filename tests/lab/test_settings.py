@@ -98,7 +98,9 @@ def test_every_level_has_an_effect(probe):
             plain, *variants = find_allocators([space.allocator, *map(space.label, single_levels(space))])
             usual = list(pool.map(lambda _, plain=plain: seen(plain, probe, sleep), range(5)))
             for variant in variants:
-                found = effect(usual, list(pool.map(lambda _, v=variant: seen(v, probe, sleep), range(2))))
+                # Threads fall into different orders: what shows nothing is looked at twice more.
+                looks = (list(pool.map(lambda _, v=variant: seen(v, probe, sleep), range(2))) for _ in range(3))
+                found = next(filter(None, (effect(usual, look) for look in looks)), "")
                 print(variant.name, found or "NOTHING")
                 if not found:
                     idle.append(variant.name)
