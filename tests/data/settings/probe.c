@@ -106,7 +106,7 @@ int main(int count, char** words) {
   for (int i = 0; i < 6; i++) {
     for (int j = 0; j < 80; j++) blocks[j] = touched(j < 40 ? 700000 : 40000);
     for (int j = 0; j < 80; j++) free(blocks[j]);
-    usleep(15000);
+    usleep(milliseconds > 0 ? 150000 : 15000);
   }
   look("churn");
   in_threads();
