@@ -8,16 +8,17 @@ areas_known="heap lab tracer mutators"
 slow_native='^(heap\.(forks_beside|model|Schedules|RedBlackTree|BestFit)|tracer\.(Ring|ActivityTest|ChainNumbersTest|Apart)|kit\.SpscRing|mutators)\.|^shims\.hang$'
 
 # Test files of tests/lab that take longest: they launch many processes, or simulate.
-slow_python="acdc allocators allocators_install capacity_coverage capacity_search charged_memory check experiment_loop experiment_slices
-  gate_and_diff heap_contracts heap_instructions hours_campaign mutator_family patterns profile_cli programs_answers programs_inputs
-  realloc_growth soak stats_claims stats_contrasts stats_fixed_programs stats_looks stats_monte_carlo trial trial_launcher trial_slices"
+slow_python="acdc allocators allocators_install capacity_coverage capacity_search charged_memory check cli_tune experiment_loop
+  experiment_slices gate_and_diff heap_contracts heap_instructions hours_campaign mutator_family patterns profile_cli programs_answers
+  programs_inputs realloc_growth settings soak stats_claims stats_contrasts stats_fixed_programs stats_looks stats_monte_carlo trial
+  trial_launcher trial_slices"
 
 # Test files of tests/e2e that measure nothing: other tests may run at the same time.
 functional_e2e="heap_sanitized fuzz compare_server server_truth capacity_command soak_server schedules interruptions profile_survives profile_truth
   profile_account
   heap_address_space never_fooled wrong_inputs heap_container heap_failures heap_limits other_processors places
   profile_attach profile_attach_harmless profile_limit profile_netbuild profile_page profile_python report_page
-  mutators_without_races"
+  mutators_without_races tune_pinned"
 
 # Test files of tests/lab that take longest, and compile nothing; and those that mostly wait, which as the last ones would
 # leave the processors idle.

@@ -17,9 +17,9 @@ from ..model.allocator import SYSTEM, Allocator
 from ..model.damage import DAMAGE, object_of, reading
 from ..model.errors import UsageError
 from . import debian
-from .allocator_variants import OptionForm, apply_options, read_options, split_name
+from .allocator_variants import OptionForm, apply_options, known_options, list_tunables, read_options, split_name
 from .library_facts import FactsCache, library_flaw
-from .own_heaps import own_heaps
+from .own_heaps import own_heaps, own_options
 from .peers.build import RECORD
 from .peers.debian import owner, upstream_version
 from .peers.files import Peer, load_peers
@@ -55,6 +55,19 @@ def find_allocators(names: Sequence[str], extra: Mapping[str, Path] = {}) -> lis
         catalog[name] = (_own_library(name, library, cache), None)
     cache.save()
     return [_find(name, catalog) for name in dict.fromkeys(names)]
+
+
+def options_of(allocator: Allocator) -> frozenset[str]:
+    """Options that this version has, by the names that a variant uses; none for a library of the user's own.
+
+    Costs a read of the library, or a run of the dynamic linker: milliseconds. UsageError where glibc cannot tell.
+    """
+    _, form = _catalog().get(allocator.base, (None, None))
+    if form is None:
+        return frozenset()
+    if form.tunables:
+        return frozenset(name.removeprefix("glibc.malloc.") for name in list_tunables(allocator.library))
+    return frozenset(known_options(allocator, form))
 
 
 def build_record(allocator: Allocator) -> dict[str, object] | None:
@@ -122,7 +135,7 @@ def _catalog() -> dict[str, tuple[Allocator, OptionForm | None]]:
         if peer.in_place_of and found[peer.in_place_of][0].status == "installed":
             found[peer.name] = (replace(found[peer.name][0], usual=False), peer.options)
     for heap in own_heaps():
-        found[heap.name] = (_with_facts(heap, cache), None)
+        found[heap.name] = (_with_facts(heap, cache), own_options(heap))
     for name, own in _user_allocators(cache).items():
         if name in found:
             where = places.user_catalog()

@@ -10,8 +10,8 @@ from pathlib import Path
 from ..model import places
 from ..model.allocator import Allocator
 from ..model.damage import DAMAGE
+from .allocator_variants import OptionForm
 from .elf import exported
-
 
 FOR_USE = "heapyard"  # the others realise the literature: nobody asks whether a service should run on one
 
@@ -22,6 +22,12 @@ def own_heaps() -> list[Allocator]:
         return [_heap(**entry) for entry in json.loads(places.own_heaps().read_text())]
     except (OSError, *DAMAGE):
         return []
+
+
+def own_options(heap: Allocator) -> OptionForm | None:
+    """How options reach the heap: heap/abi/options.hpp reads them. None for the heaps that have none."""
+    known = ("huge_pages", "keep", "limit", "statistics", "thread_cache")
+    return OptionForm(variable="HEAPYARD_CONF", assign="=", known=known) if heap.name == FOR_USE else None
 
 
 def sampled_variant(library: Path | None) -> Path | None:

@@ -135,12 +135,12 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
         baseline=options["baseline"],
         settings={name: value for name, value in given.items() if value is not None},
         factors={name: split_list([options[name]]) for name in ("thp", "tracer") if options[name] is not None},
-        commands=_own_command(own, output, options),
+        commands=own_command(own, output, options),
         libraries=libraries,
     )
 
 
-def _own_command(own: tuple[str, ...] | None, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
+def own_command(own: tuple[str, ...] | None, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
     """The command after `--` under the name it is shown by; UsageError for options that only make sense with one."""
     from ..catalog.study import Command
     from .standard_input import spool_stdin

@@ -61,14 +61,14 @@ def _carry_out(
 
     title = new.title if new else "a resumed experiment"
     with opened(journal, title, wait=manner.wait, waiting=waiting, change=change) as stored:
-        status = _measure(stored.journal, stored.experiment, manner, resumed=new is None)
+        status = run_trials(stored.journal, stored.experiment, manner, resumed=new is None)
         if manner.explain and status == "finished":
             _explain(stored.journal, stored.experiment, manner)
         stored.release()
         return _conclude(stored.journal, status, manner)
 
 
-def _measure(journal: StoredJournal, experiment: Experiment, manner: Manner, *, resumed: bool) -> str:
+def run_trials(journal: StoredJournal, experiment: Experiment, manner: Manner, *, resumed: bool) -> str:
     """Run the trials and show how far they are; the status the experiment ends with."""
     if not manner.quiet:
         remark(_announcement(journal.id, experiment))
@@ -131,13 +131,12 @@ def _conclude(journal: StoredJournal, status: str, manner: Manner) -> int:
 def _announcement(name: str, experiment: Experiment) -> str:
     settings = experiment.settings
     treatments = [t for t in experiment.treatments if t.role == "treatment"]
-    under = counted(len(treatments), "treatment" if any(t.levels for t in treatments) else "allocator")
+    under = counted(len(treatments), "treatment" if any(t.levels or ":" in t.label for t in treatments) else "allocator")
     if settings.blocks is not None:
         extent = f"{settings.blocks} blocks each"
     elif settings.budget is not None:
         extent = f"at most {format_duration(settings.budget)}"
     else:
         extent = f"as many blocks as intervals of ±{100 * settings.precision:.3g} % take"
-    return (
-        f"experiment {name}: {counted(len(experiment.programs), 'program')} under {under} and an A/A control, {extent}"
-    )
+    control = " and an A/A control" if len(treatments) < len(experiment.treatments) else ""
+    return f"experiment {name}: {counted(len(experiment.programs), 'program')} under {under}{control}, {extent}"

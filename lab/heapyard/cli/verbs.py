@@ -7,6 +7,7 @@ from __future__ import annotations
 VERBS: dict[str, tuple[str, str]] = {
     "compare": ("heapyard.cli.compare", "Compare allocators on real programs, or on your own command."),
     "capacity": ("heapyard.cli.capacity", "Find the highest rate at which your server keeps p99=5ms or another limit."),
+    "tune": ("heapyard.cli.tune", "Find the settings of an allocator that suit a program."),
     "run": ("heapyard.cli.run", "Carry out the experiment that a study file describes."),
     "plan": ("heapyard.cli.plan", "Say what a study would run, how long it takes, and what it can find."),
     "resume": ("heapyard.cli.resume", "Continue an interrupted experiment, exactly as planned."),

@@ -38,6 +38,7 @@ from ..model.program import Program
 from ..model.units import format_duration
 from .counting import COUNTED_ROUNDS, counts_for, still_wanted
 from .loop.plan import MAIN, PILOT, WARM_UP, Pair, Plan
+from .loop.race import Race
 from .loop.stages import Stages
 from .loop.tally import Tally
 from .loop.watcher import Moment, Watcher
@@ -107,7 +108,7 @@ class _Loop:
         self.programs = {p.name: p for p in experiment.programs}
         self.treatments = {t.label: t for t in experiment.treatments}
         self.plan, self.tally = Plan(experiment, journal), Tally(experiment)
-        self.stages = Stages(experiment, self.plan, self.tally)
+        self.stages = (Race if self.settings.race else Stages)(experiment, self.plan, self.tally)
         self.short_of_budget = False
         self.in_slices: dict[str, bool] = {}  # by workload, once its warm-up has told
 

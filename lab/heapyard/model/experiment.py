@@ -34,6 +34,8 @@ class Settings:
     # Numbers of blocks after which allocators that are settled on a program are released there; empty = never.
     looks: tuple[int, ...] = ()
     look_levels: tuple[float, float] = (0.001, 0.005)  # of each look: for a difference, for equivalence
+    # Labels that race each other at the looks, a default first in each family: what is beaten leaves. Empty = no race.
+    race: tuple[tuple[str, ...], ...] = ()
     margin_time: float = 0.02
     margin_memory: float = 0.05
     confidence: float = 0.95

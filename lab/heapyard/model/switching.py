@@ -54,6 +54,16 @@ def ways(environment: Mapping[str, str], provenance: str = "") -> list[Way]:
     ]
 
 
+def paste_lines(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(place, line) for each variable, place by place: settings alone, for a program that has its library already."""
+    return [
+        *(("systemd", f"Environment={_systemd(name, value)}") for name, value in environment.items()),
+        *(("Dockerfile", f"ENV {name}={_docker(value)}") for name, value in environment.items()),
+        *(("Kubernetes", f"- {{name: {name}, value: {json.dumps(value)}}}") for name, value in environment.items()),
+        *(("shell", f"export {name}={shlex.quote(value)}") for name, value in environment.items()),
+    ]
+
+
 NOT_FOR_ALL = (
     "Not /etc/ld.so.preload: it changes every process of the machine, gives no settings, and one bad library leaves no shell "
     "to repair it with"

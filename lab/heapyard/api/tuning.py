@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A search over settings of allocators, phase by phase: each is an experiment like any other, and the next one follows from it.
+
+    screening      a designed few of all combinations, for what each setting brings by itself
+    race           the promising ones against each other, until the beaten have left
+    refinement     a second race, among what differs from the best in one setting
+    confirmation   the best of those against the default, on blocks that the search never saw: only these are claimed
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..design.looks import looks_from
+from ..design.screening import screening
+from ..model.experiment import CONTROL_SUFFIX, Experiment, Settings, Treatment
+from ..model.preference import Preference
+from ..model.record import Record
+from ..model.tuning import PHASES, RACES, SUITE, Choice, Effect, Phase, Space, TuneAnswer, Tuned, Tuning
+from ..report.choice import choose
+from ..stats.tuning.confirming import confirm
+from ..stats.tuning.effects import main_effects
+from ..stats.tuning.entrants import entrants, finalists, neighbours, survivors
+from ..stats.tuning.responses import responses_of
+from ..store.codec import decode, encode
+from .assemble import assemble, silent
+
+if TYPE_CHECKING:
+    from ..catalog.study import Study
+
+BUDGET = 600.0  # seconds, unless said otherwise
+SCREENED = 3  # blocks of the screening, if its share of the budget holds them
+FIRST_LOOK, RACED = 3, 12  # blocks of the race: until its first look, and at most
+# Of what is left of the budget.
+SHARES: dict[Phase, float] = {"screening": 0.35, "race": 0.35, "refinement": 0.4, "confirmation": 1.0}
+
+Tried = tuple[tuple[Choice, ...], ...]
+
+
+def begin(study: Study, spaces: Sequence[Space], *, budget: float, preference: Preference, full: bool = False,
+          say: Callable[[str], None] = silent) -> Experiment:
+    """The screening. `study`: one program or command, with settings that hold for all phases. Errors as those of `assemble`."""
+    tried = tuple(tuple(screening(space.counts)) for space in spaces)
+    labels = tuple(label for space, choices in zip(spaces, tried, strict=True) for label in map(space.label, choices))
+    asked = {**study.settings, "blocks": SCREENED, "budget": budget * SHARES["screening"], "interleave": "trials"}
+    made = assemble(replace(study, allocators=labels, baseline=spaces[0].allocator, settings=asked), full=full, say=say)
+    tuning = Tuning("screening", tuple(spaces), tried, budget, preference)
+    return replace(
+        made,
+        title=_title(tuning, made),
+        treatments=tuple(t for t in made.treatments if t.role == "treatment"),
+        suite=f"{SUITE} {time.strftime('%y%m%d-%H%M%S')}",
+        study=encode(tuning),
+    )
+
+
+def following(records: Sequence[Record], *, budget: float | None = None) -> Experiment | None:
+    """The phase after these, which have ended; None at the end, or where nothing is left to try. `budget`: seconds from now on."""
+    last = tuning_of(records[-1].experiment)
+    if last.phase == PHASES[-1]:
+        return None
+    phase = PHASES[PHASES.index(last.phase) + 1]
+    tried = tuple(_next_choices(records[-1], last, place) for place in range(len(last.spaces)))
+    kept = [place for place, choices in enumerate(tried) if len(choices) > 1]
+    if not kept:
+        return None
+    spaces, tried = tuple(last.spaces[place] for place in kept), tuple(tried[place] for place in kept)
+    left = budget if budget is not None else max(last.budget - sum(map(spent, records)), 0.0)
+    return _experiment(records[0].experiment, replace(last, phase=phase, spaces=spaces, tried=tried), left * SHARES[phase])
+
+
+def tuning_of(experiment: Experiment) -> Tuning:
+    """The request that an experiment of a search carries."""
+    return decode(Tuning, experiment.study)
+
+
+def spent(record: Record) -> float:
+    """Seconds in its trials."""
+    return sum(trial.ended - trial.started for trial in record.trials if trial.status in ("ok", "failed"))
+
+
+def answer(records: Sequence[Record], *, complete: bool) -> TuneAnswer:
+    """What is known after these phases. `complete`: no phase is missing or cut short. O(trials)."""
+    tunings = [tuning_of(record.experiment) for record in records]
+    first = records[0]
+    observations = first.observations
+    return TuneAnswer(
+        id=records[-1].id,
+        workload=observations.workloads[0],
+        tuning=tunings[0],
+        time=observations.settings.time_metric,
+        memory=observations.settings.memory_metric,
+        margins=_margins(observations.settings),
+        tuned=tuple(_tuned(space, records, tunings) for space in tunings[0].spaces),
+        experiments={tuning.phase: record.id for tuning, record in zip(tunings, records, strict=True)},
+        reached=tunings[-1].phase,
+        complete=complete,
+        trials=sum(trial.counted for record in records for trial in record.trials),
+        seconds=sum(map(spent, records)),
+    )
+
+
+def _next_choices(record: Record, tuning: Tuning, place: int) -> tuple[Choice, ...]:
+    """What the next phase measures of a space, the default first; the default alone where there is nothing more to find."""
+    space, choices = tuning.spaces[place], tuning.tried[place]
+    observations = record.observations
+    responses = responses_of(observations, list(map(space.label, choices)))
+    margins = _margins(observations.settings)
+    if tuning.phase == "screening":
+        effects = _effects(record, space, choices)
+        return entrants(space, choices, responses, effects, margins, confidence=observations.settings.confidence)
+    best = finalists(choices, survivors(responses, margins), responses, margins)
+    if tuning.phase == "race":
+        leaning = best[1:2] if tuning.preference.prefer == "memory" else ()  # the finalists' order: time, memory
+        return neighbours(space, tuple(dict.fromkeys((*leaning, *best))), choices)
+    return (space.default, *best)
+
+
+def _effects(record: Record, space: Space, choices: tuple[Choice, ...]) -> tuple[Effect, ...]:
+    responses = responses_of(record.observations, list(map(space.label, choices)))
+    confidence = record.observations.settings.confidence
+    return tuple(e for response in responses for e in main_effects(space, choices, response, confidence=confidence))
+
+
+def _margins(settings: Settings) -> tuple[float, float]:
+    return settings.margin_time, settings.margin_memory
+
+
+def _experiment(first: Experiment, tuning: Tuning, budget: float) -> Experiment:
+    """A later phase: the same program, other choices, random orders of its own."""
+    from ..catalog.allocators import find_allocators
+
+    families = tuple(tuple(map(s.label, tried)) for s, tried in zip(tuning.spaces, tuning.tried, strict=True))
+    found = find_allocators([label for family in families for label in family])
+    treatments = [Treatment(allocator.name, allocator) for allocator in found]
+    baseline = families[0][0]
+    settings = replace(
+        first.settings,
+        baseline=baseline,
+        budget=budget,
+        blocks=None,
+        seed=first.settings.seed + PHASES.index(tuning.phase),
+    )
+    usual = Settings()
+    if tuning.phase in RACES:
+        looks = looks_from(FIRST_LOOK, RACED)
+        settings = replace(settings, pilot_blocks=FIRST_LOOK, max_blocks=RACED, looks=looks, race=families)
+    else:
+        settings = replace(settings, pilot_blocks=usual.pilot_blocks, max_blocks=usual.max_blocks, looks=(), race=())
+        treatments.append(Treatment(baseline + CONTROL_SUFFIX, found[0], role="control"))
+    made = replace(first, settings=settings, treatments=tuple(treatments), study=encode(tuning))
+    return replace(made, title=_title(tuning, made))
+
+
+def _title(tuning: Tuning, experiment: Experiment) -> str:
+    names = ", ".join(space.allocator for space in tuning.spaces)
+    return f"{tuning.phase} of settings of {names} on {experiment.programs[0].name}"
+
+
+def _tuned(space: Space, records: Sequence[Record], tunings: Sequence[Tuning]) -> Tuned:
+    """What all phases say of one allocator."""
+    there = {
+        tuning.phase: (record, tuning.tried[place])
+        for record, tuning in zip(records, tunings, strict=True)
+        for place, own in enumerate(tuning.spaces)
+        if own.allocator == space.allocator
+    }
+    screened, choices = there["screening"]
+    raced = {choice for phase in RACES if phase in there for choice in there[phase][1]}
+    last = there["confirmation"][1] if "confirmation" in there else ()
+    confirmed = None
+    if last and there["confirmation"][0].observations.rows:
+        confirmed = confirm(there["confirmation"][0].observations, space, last, allocators=len(tunings[0].spaces))
+    best, environment = None, dict[str, str]()
+    if confirmed is not None:
+        label = choose(confirmed, tunings[0].preference)
+        best = next((choice for choice in last if space.label(choice) == label), None)
+        if best is not None:
+            environment = _environment(there["confirmation"][0].experiment, space.label(best))
+    over = any(tuning.phase == "confirmation" for tuning in tunings) or _over(records, tunings)
+    return Tuned(
+        space=space,
+        effects=_effects(screened, space, choices),
+        screened=len(choices),
+        raced=max(len(raced) - 1, 0),
+        held=over and not last,
+        finalists=last[1:],
+        confirmed=confirmed,
+        best=best,
+        environment=environment,
+    )
+
+
+def _over(records: Sequence[Record], tunings: Sequence[Tuning]) -> bool:
+    """Did the search end before its last phase because there was nothing left to try?"""
+    return records[-1].status == "finished" and all(
+        len(_next_choices(records[-1], tunings[-1], place)) < 2 for place in range(len(tunings[-1].spaces))
+    )
+
+
+def _environment(experiment: Experiment, label: str) -> dict[str, str]:
+    """What a user sets to have this treatment; glibc needs no library."""
+    allocator = next(t.allocator for t in experiment.treatments if t.label == label)
+    library = {} if allocator.library is None or allocator.base == "glibc" else {"LD_PRELOAD": str(allocator.library)}
+    return library | allocator.env
