@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from ..model.errors import UsageError
-from .own_command import WithCommand
 from .consoles import remark
 from .options import Cpus, Duration, Share, manner, storing_options
+from .own_command import WithCommand
 from .server_options import server_options
 
 BUDGET = 600.0  # seconds, unless said otherwise
