@@ -12,7 +12,8 @@ from ..model.journal import BUDGET
 from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.units import format_value
-from .capacity_words import KEY, capacity_text, control_text, headline, limits_text, rate_text, sentences
+from .capacity_words import KEY, best_of, capacity_text, control_text, headline, limits_text, rate_text, sentences
+from .switch_words import switch_for_good
 from .terminal_tables import STYLES, name_width, plain_table
 from .words import VERDICT_SIGNS, plain, ratio
 
@@ -39,8 +40,14 @@ def print_capacities(console: Console, found: Capacities, record: Record) -> Non
         budget = MORE_BUDGET * (record.experiment.settings.budget or 0.0)
         more_time = f"heapyard resume {record.id}" + (f" --budget {budget:.0f}s" if record.status != "interrupted" else "")
         console.print(f"Narrower intervals: {more_time}", markup=False, soft_wrap=True, style="dim")
-    for what, command in (("Every trial", f"heapyard show {record.id} --trials"), ("The data", f"heapyard export {record.id}")):
-        console.print(f"{what}: {command}", markup=False, soft_wrap=True, style="dim")
+    next_: list[tuple[str, str]] = [
+        ("Every trial:", f"heapyard show {record.id} --trials"),
+        ("The data:", f"heapyard export {record.id}"),
+    ]
+    if (best := best_of(found)) is not None:
+        next_.append(switch_for_good(record, best.treatment))
+    for what, command in next_:
+        console.print(f"{what} {command}", markup=False, soft_wrap=True, style="dim")
 
 
 def capacity_table(found: Capacities, width: int) -> Table:

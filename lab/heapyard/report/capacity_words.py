@@ -52,9 +52,7 @@ def headline(found: Capacities) -> str:
     if base is None or base.rate is None:
         return f"The capacity under {found.baseline} is not known yet: {_known(base)}."
     own = f"{_interval(base)} under {found.baseline}"
-    better = [row for row in found.rows if row.verdict == "better" and row.ratio]
-    if better:
-        best = max(better, key=lambda row: row.ratio.ratio if row.ratio else 0.0)
+    if (best := best_of(found)) is not None:
         assert best.ratio is not None and best.rate is not None
         by = f"{change(best.ratio.ratio)} ({change(best.ratio.low)} to {change(best.ratio.high)})"
         return (f"{best.treatment} serves {rate_text(best.rate.value)} requests a second with {limits_text(found.limits)}: "
@@ -62,6 +60,12 @@ def headline(found: Capacities) -> str:
     worse = [row.treatment for row in found.rows if row.verdict == "worse"]
     less = f" Less: {listed(worse)}." if worse else ""
     return f"No allocator is shown to serve more requests a second with {limits_text(found.limits)} than the {own}.{less}"
+
+
+def best_of(found: Capacities) -> Capacity | None:
+    """The highest capacity of those that are shown to be above the baseline's. O(rows)."""
+    better = [row for row in found.rows if row.verdict == "better" and row.ratio]
+    return max(better, key=lambda row: row.ratio.ratio if row.ratio else 0.0, default=None)
 
 
 def _interval(row: Capacity) -> str:

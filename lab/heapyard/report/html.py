@@ -143,7 +143,8 @@ def _figures(
         if trials and metrics:
             specs.setdefault("trials", {})[shape] = single_trials.trials(programs, shape)
         if curves:
-            specs.setdefault("memory", {})[shape] = single_trials.memory(programs, shape)
+            loaded = any(len(point) > 2 for curve in curves for point in curve["points"])
+            specs.setdefault("memory", {})[shape] = single_trials.memory(programs, shape, loaded=loaded)
     for ranking in analysis.rankings:
         drawn[f"ranks-{ranking.metric}"] = svg(ranks.ranks(ranking), f"ranks-{ranking.metric}")
     if "trials" in specs:

@@ -38,8 +38,8 @@ def trials(programs: Sequence[str], shape: str) -> Spec:
     ])  # fmt: skip
 
 
-def memory(programs: Sequence[str], shape: str) -> Spec:
-    """Resident memory over time of one trial per allocator; points tell where a server's load began and ended.
+def memory(programs: Sequence[str], shape: str, *, loaded: bool) -> Spec:
+    """Resident memory over time of one trial per allocator; if `loaded`, points tell where a server's load began and ended.
 
     Rows: program, treatment, trial, seconds, mib, mark, kind.
     """
@@ -51,15 +51,18 @@ def memory(programs: Sequence[str], shape: str) -> Spec:
     tooltip = [{"field": "treatment", "title": "allocator"}, {"field": "trial"}]
     width = {"condition": [{"test": "datum.kind == 'other'", "value": 1}], "value": 2.5}
     dash = {**kind, "scale": {"domain": kinds, "range": [[1, 0], [7, 3], [1, 0]]}}
+    marks = [  # without a point this layer would have an axis without ends
+        {"transform": [{"filter": "datum.mark"}], "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
+         "encoding": {"x": x, "y": y, "tooltip": tooltip, "color": {  # no scale, which would change the legend's lines
+             "condition": [{"test": f"datum.kind == '{kind}'", "value": colour}
+                           for kind, colour in (("baseline", INK), ("highlighted", HIGHLIGHT))], "value": FAINT}}},
+    ]  # fmt: skip
     return _faceted(programs, shape, height=170, layer=[
         {"mark": {"type": "line", "interpolate": "linear"},
          "encoding": {"x": x, "y": y, "detail": [{"field": "treatment"}, {"field": "layer"}], "tooltip": tooltip,
                       "strokeWidth": width, "strokeDash": dash,
                       "color": {**kind, "scale": {"domain": kinds, "range": [INK, HIGHLIGHT, FAINT]}}}},
-        {"transform": [{"filter": "datum.mark"}], "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-         "encoding": {"x": x, "y": y, "tooltip": tooltip, "color": {  # no scale, which would change the legend's lines
-             "condition": [{"test": f"datum.kind == '{kind}'", "value": colour}
-                           for kind, colour in (("baseline", INK), ("highlighted", HIGHLIGHT))], "value": FAINT}}},
+        *(marks if loaded else []),
     ])  # fmt: skip
 
 
