@@ -387,3 +387,8 @@ def test_any_experiment_can_be_shown(
 def test_any_experiment_has_a_page(size: tuple[int, int, int]) -> None:
     analysis, record = simulate(*size, failing=min(1, size[0]))
     assert verdict(analysis).split(":")[0] in render(analysis, record)
+
+
+def test_a_control_of_one_block_has_passed_nothing() -> None:
+    said = " ".join(printed(*simulate(2, 2, blocks=1)).split())
+    assert "one block cannot tell whether glibc differs from itself" in said and "A/A control passed" not in said

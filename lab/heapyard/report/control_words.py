@@ -21,6 +21,8 @@ def control_in_words(analysis: Analysis) -> str:
         where = listed([control_place(analysis, *place) for place in control.misleads], MOST_PLACES)
         why = "something else than the allocator decides here. See heapyard doctor."
         return f"A/A control: {base} DIFFERS from itself ({where}): {why}"
+    if all(cell.blocks < 2 for cell in analysis.cells):
+        return f"A/A control: one block cannot tell whether {base} differs from itself."
     noise = f"; noise {percent(control.noise)}" if control.noise >= 0 else ""
     size = f": no time difference below {percent(control.size)} deserves belief" if math.isfinite(control.size) else ""
     if control.differs:
