@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,17 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionfinish() -> None:
     gc.unfreeze()  # some libraries complain of objects that are left
+
+
+@pytest.fixture(autouse=True)
+def no_launcher_left() -> Iterator[None]:
+    """The lab knows of no launcher that has ended: its number may be another process's by then."""
+    yield
+    module = sys.modules.get("heapyard.execute.launcher")
+    left = set(module.Running.at_work) if module else set()
+    if module and left:
+        module.Running.at_work.clear()  # the next test is not to blame
+    assert not left
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,15 @@ class Kept:
         assert process.stdin is not None
         process.stdin.write(json.dumps(spec).encode())  # not a file: an environment may hold secrets
         process.stdin.close()
+        try:
+            return cls._told_of(launch, folder, told)
+        except HeapyardError:
+            Running.at_work.discard(process.pid)
+            raise
+
+    @classmethod
+    def _told_of(cls, launch: Launch, folder: Path, told: Path) -> Kept:
+        """Waits for the keeper to tell of its server in the file `told`."""
         until = time.monotonic() + _TELLS
         while not told.exists() and time.monotonic() < until:
             time.sleep(0.005)
