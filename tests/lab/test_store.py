@@ -74,25 +74,45 @@ def test_a_damaged_series_is_said_so(tmp_path: Path) -> None:
         store.read_series(tmp_path, name)
 
 
-def test_a_file_from_before_mutators_opens_and_can_be_continued(tmp_path: Path) -> None:
-    """Version 1 had no results, figures or claims."""
+BEFORE_FLEETS = "DROP TABLE node; ALTER TABLE block DROP COLUMN node; PRAGMA user_version=2;"
+BEFORE_MUTATORS = BEFORE_FLEETS + (
+    "ALTER TABLE trial DROP COLUMN result; ALTER TABLE experiment DROP COLUMN suite; "
+    "DROP TABLE figure; DROP TABLE claim; PRAGMA user_version=1;"
+)
+
+
+@pytest.mark.parametrize("back", [BEFORE_MUTATORS, BEFORE_FLEETS])
+def test_a_file_of_an_earlier_version_opens_and_can_be_continued(tmp_path: Path, back: str) -> None:
+    """Version 1 had no results, figures or claims; version 2 had no nodes."""
     folder = made(tmp_path)
     path = folder / database.FILE_NAME
     with sqlite3.connect(path) as connection:
-        connection.executescript(
-            "ALTER TABLE trial DROP COLUMN result; ALTER TABLE experiment DROP COLUMN suite; "
-            "DROP TABLE figure; DROP TABLE claim; PRAGMA user_version=1;"
-        )
+        connection.executescript(back)
     connection.close()
     before = store.load_record(folder)
     assert len(before.trials) > 2 and before.experiment.figures == () and before.trials[0].result == ""
+    assert before.nodes == {} and before.trials[0].node == ""
     with store.reopen(folder) as journal:
         journal.event("noted", "continued")
     after = store.load_record(folder)
     assert after.trials == before.trials and after.events[-1].text == "continued"
     with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == database.SCHEMA_VERSION == 2
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == database.SCHEMA_VERSION == 3
     connection.close()
+
+
+def test_the_nodes_of_a_fleet_are_kept_as_they_were_first(tmp_path: Path) -> None:
+    with store.create(experiment(blocks=2), tmp_path) as journal:
+        for index, snapshot in enumerate(({"kernel": "6.1"}, {"kernel": "6.2"})):
+            block = Block(index, "main", index, "one", ("glibc", "swift"), (0, 1))
+            journal.add_blocks([block])
+            journal.set_node(block, "n1", snapshot)
+            for position in range(2):
+                journal.end_trial(journal.start_trial(block, position), TrialOutcome("ok", metrics={"wall": 1.0 + position}))
+            journal.end_block(block, "done")
+        record = store.load_record(journal.folder)
+    assert record.nodes == {"n1": {"kernel": "6.1"}}
+    assert {t.node for t in record.trials} == {row.node for row in record.observations.rows} == {"n1"}
 
 
 def test_a_finished_experiment_is_one_file_and_opens_in_a_read_only_folder(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ class Observation:
     started: float = 0.0  # seconds since the experiment began
     stage: str = "main"
     round: int = 0  # the how-manieth block of its workload: rounds run one after the other
+    node: str = ""  # the machine of a fleet that ran it, "" for the lab's own
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class TrialRecord:
     series: str = ""  # sha256 of its series file, "" if none
     round: int = 0  # the how-manieth block of its workload
     result: str = ""  # sha256 of what a mutator wrote, "" if none
+    node: str = ""  # the machine of a fleet that ran it, "" for the lab's own
     loaded: tuple[float, float] = (0.0, 0.0)  # when a server's load began and ended, in seconds since it was started
 
 
@@ -67,3 +68,4 @@ class Record:
     events: tuple[Event, ...]
     observations: Observations
     memory: tuple[MemoryParts, ...] = ()  # where it lies, if that was asked
+    nodes: dict[str, dict[str, object]] = field(default_factory=dict)  # a fleet's machines by name, as `environment`

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..model.errors import HeapyardError
 from ..model.metrics import METRICS
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FILE_NAME = "experiment.sqlite"
 
 # Before mutators: neither results nor figures, claims and suites.
@@ -21,6 +21,12 @@ ALTER TABLE experiment ADD COLUMN suite TEXT NOT NULL DEFAULT '';
 CREATE TABLE figure (place INTEGER PRIMARY KEY, definition_json TEXT NOT NULL) STRICT;
 CREATE TABLE claim (place INTEGER PRIMARY KEY, definition_json TEXT NOT NULL) STRICT;
 """
+# Before fleets: every block ran on the lab's own machine.
+_FROM_2_TO_3 = """
+ALTER TABLE block ADD COLUMN node TEXT NOT NULL DEFAULT '';
+CREATE TABLE node (name TEXT PRIMARY KEY, snapshot_json TEXT NOT NULL) STRICT;
+"""
+_STEPS = {1: _FROM_1_TO_2, 2: _FROM_2_TO_3}  # by the version they start from
 
 _MEANINGS = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -67,8 +73,8 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     """An existing file, to be continued."""
     with explained(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
-        if _check_version(connection, path) == 1:
-            connection.executescript(f"BEGIN; {_FROM_1_TO_2} PRAGMA user_version=2; COMMIT;")
+        for version in range(_check_version(connection, path), SCHEMA_VERSION):
+            connection.executescript(f"BEGIN; {_STEPS[version]} PRAGMA user_version={version + 1}; COMMIT;")
         # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last
         # commits.
         connection.execute("PRAGMA journal_mode=WAL")

@@ -67,7 +67,7 @@ class StoredJournal:
         with self._transaction() as run:
             for b in blocks:
                 run(
-                    "INSERT INTO block VALUES (?, ?, ?, ?, ?, 'planned')",
+                    "INSERT INTO block (id, stage, round, workload, attempt, status) VALUES (?, ?, ?, ?, ?, 'planned')",
                     (b.index, b.stage, b.round, b.workload, b.attempt),
                 )
                 for position, (label, pad) in enumerate(zip(b.order, b.pads, strict=True)):
@@ -139,6 +139,12 @@ class StoredJournal:
     def end_block(self, block: Block, status: BlockStatus) -> None:
         with self._transaction() as run:
             run("UPDATE block SET status = ? WHERE id = ?", (status, block.index))
+
+    def set_node(self, block: Block, node: str, snapshot: object) -> None:
+        """The machine of a fleet that runs the block; its state is kept as it was for its first block."""
+        with self._transaction() as run:
+            run("INSERT OR IGNORE INTO node VALUES (?, ?)", (node, encode(snapshot)))
+            run("UPDATE block SET node = ? WHERE id = ?", (node, block.index))
 
     def event(self, kind: str, text: str) -> None:
         with self._transaction() as run:

@@ -19,7 +19,7 @@ def observations_of(experiment: Experiment, trials: Sequence[TrialRecord], proce
     control = next((t.label for t in experiment.treatments if t.role == "control"), "")
     treatments = tuple(t.label for t in experiment.treatments if t.role == "treatment")
     rows = tuple(
-        Observation(t.workload, t.treatment, t.block, metric, value, t.id, t.position, t.started, t.stage, t.round)
+        Observation(t.workload, t.treatment, t.block, metric, value, t.id, t.position, t.started, t.stage, t.round, t.node)
         for t in trials
         if t.counted
         for metric, value in t.metrics.items()

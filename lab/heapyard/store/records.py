@@ -71,6 +71,7 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
             events=rows.read_events(connection),
             observations=observations_of(experiment, trials, processors=_processors(environment)),
             memory=read_memory_parts(folder),
+            nodes=rows.read_nodes(connection),
         )
 
 

@@ -108,8 +108,9 @@ def read_trials(connection: sqlite3.Connection) -> tuple[TrialRecord, ...]:
     metrics: dict[int, dict[str, float]] = defaultdict(dict)
     for row in connection.execute("SELECT trial, metric, value FROM response"):
         metrics[row["trial"]][row["metric"]] = row["value"]
+    node = ", block.node" if _has_nodes(connection) else ""
     query = (
-        "SELECT trial.*, block.attempt, block.stage, block.round, block.workload, block.status AS block_status "
+        f"SELECT trial.*, block.attempt, block.stage, block.round, block.workload, block.status AS block_status{node} "
         "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' "
         "ORDER BY trial.started, trial.id"
     )
@@ -135,13 +136,25 @@ def read_environment(connection: sqlite3.Connection) -> dict[str, object]:
     return first
 
 
+def read_nodes(connection: sqlite3.Connection) -> dict[str, dict[str, object]]:
+    """The machines of a fleet by name, each with its snapshot; none where every block ran on the lab's own."""
+    if not _has_nodes(connection):
+        return {}
+    return {r["name"]: json.loads(r["snapshot_json"]) for r in connection.execute("SELECT * FROM node ORDER BY rowid")}
+
+
+def _has_nodes(connection: sqlite3.Connection) -> bool:
+    """Files of versions 1 and 2 know no fleet."""
+    return bool(connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'node'").fetchone())
+
+
 def _settings(header: sqlite3.Row) -> Settings:
     """As they were meant: where none is named, the response of memory was peak RSS."""
     return decode(Settings, encode({"memory_metric": PEAK_RSS} | json.loads(header["settings_json"])))
 
 
 def _later(row: sqlite3.Row, column: str) -> str:
-    """A column that files of version 1 do not have."""
+    """A column that files of earlier versions do not have."""
     return row[column] if column in row.keys() else ""
 
 
@@ -189,6 +202,7 @@ def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
         series=row["series"],
         round=row["round"],
         result=_later(row, "result"),
+        node=_later(row, "node"),
         loaded=_loaded(row["detail_json"]),
     )
 

@@ -48,6 +48,12 @@ CREATE TABLE claim (
     definition_json  TEXT NOT NULL
 ) STRICT;
 
+-- The machines of a fleet that ran blocks, each as it was when it ran its first.
+CREATE TABLE node (
+    name           TEXT PRIMARY KEY,
+    snapshot_json  TEXT NOT NULL
+) STRICT;
+
 -- The plan: blocks and their trials are written before the first of them runs.
 CREATE TABLE block (
     id        INTEGER PRIMARY KEY,
@@ -55,7 +61,8 @@ CREATE TABLE block (
     round     INTEGER NOT NULL,
     workload  TEXT NOT NULL REFERENCES program (name),
     attempt   INTEGER NOT NULL,
-    status    TEXT NOT NULL CHECK (status IN ('planned', 'started', 'done', 'repeated', 'abandoned'))
+    status    TEXT NOT NULL CHECK (status IN ('planned', 'started', 'done', 'repeated', 'abandoned')),
+    node      TEXT NOT NULL DEFAULT ''         -- the machine of a fleet that ran it; '' = the lab's own
 ) STRICT;
 
 CREATE TABLE trial (
