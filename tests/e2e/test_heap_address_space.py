@@ -61,7 +61,9 @@ def of_glibc() -> dict[tuple[int, int], list[int]]:
     return {where: fills("glibc", *where) for where in WHERE}
 
 
-@pytest.mark.parametrize("heap", HEAPS)
+@pytest.mark.parametrize("heap", [
+    *FIRST, *(pytest.param(heap, marks=pytest.mark.on_request) for heap in HEAPS if heap not in FIRST)
+])
 def test_under_a_limit_a_heap_serves_what_glibc_serves_and_again_in_other_sizes(
     heap: str, of_glibc: dict[tuple[int, int], list[int]]
 ) -> None:

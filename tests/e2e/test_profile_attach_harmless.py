@@ -42,7 +42,7 @@ def permitted() -> None:
 
 @pytest.fixture
 def count(request: pytest.FixtureRequest) -> int:
-    return 1000 if request.config.getoption("--on-request") else 12
+    return 1000 if request.config.getoption("--on-request") else 6
 
 
 def note(line: str) -> None:

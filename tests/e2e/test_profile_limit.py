@@ -45,8 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("mode", ["sampled", "exact"])
-@pytest.mark.parametrize("limit", [64 << 10, 256 << 10])
+@pytest.mark.parametrize(("mode", "limit"), [("sampled", 256 << 10), ("exact", 64 << 10)])
 def test_a_greedy_program(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, limit: int):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONMALLOC", "malloc")

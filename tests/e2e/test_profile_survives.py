@@ -26,7 +26,7 @@ from heapyard.profile.chunks import chunks_of
 from heapyard.profile.trace import load_trace
 from heapyard.execute.collector import Collector, Plan
 
-KILLS = 50
+KILLS = 30
 HEAPS = ["bfm", "scalloc", "elfmalloc"]
 WAYS = ["sampled", "exact", *(f"within {heap}" for heap in HEAPS)]
 

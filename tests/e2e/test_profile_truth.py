@@ -165,7 +165,7 @@ def test_a_chain_begins_at_who_asked(tmp_path: Path, mode: str, heap: str):
     assert not any(re.search("::(Mask|Prefix)Heap|SampledBlocks", name) for name in page_data(trace, naming)["names"])
 
 
-RUNS = 60
+RUNS = 40
 INTERVAL = 1 << 13
 
 

@@ -103,10 +103,15 @@ SLOW = [f"process/fork-beside-{what}" for what in ("dlopen", "names", "zones", "
 
 
 GROUPS = {c.group for c in all_cases()}
-# Variants share their layers with the first ones: what they cannot change is asked of each on request alone. The one with a
-# single lock for all threads is asked about forks too.
-SHORT = {heap: {"conformance", "c++"} | ({"process"} if heap == "bfm-single" else set()) for heap in HEAPS if heap not in WHOLLY}
-ASKED = [pytest.param(heap, SHORT.get(heap, GROUPS), id=heap) for heap in HEAPS]
+# Variants share their layers with the first ones: those that change most are asked for what they could spoil, the others on
+# request alone. The one with a single lock for all threads is asked about forks too.
+SHORT = {heap: set[str]() for heap in HEAPS if heap not in WHOLLY} | {
+    "bfm-single": {"conformance", "c++", "process"},
+    "scalloc-no-virtual-spans": {"conformance", "c++"},
+    "elfmalloc-l": {"conformance", "c++"},
+    "heapyard-hardened": {"conformance", "c++"},
+}
+ASKED = [pytest.param(heap, SHORT.get(heap, GROUPS), id=heap) for heap in HEAPS if SHORT.get(heap, GROUPS)]
 ASKED += [pytest.param(heap, GROUPS - asked, id=f"{heap}, the rest", marks=pytest.mark.on_request) for heap, asked in SHORT.items()]
 
 

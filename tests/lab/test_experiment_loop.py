@@ -193,7 +193,7 @@ def test_the_expected_end_counts_the_stages_to_come(tmp_path: Path, monkeypatch:
     assert pilot_ended.remaining > 3.5 * 4, "more than the blocks up to the next look"
 
 
-@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stops=st.lists(st.integers(0, 60), min_size=1, max_size=4))
 def test_a_staged_experiment_comes_to_the_same_releases_however_often_it_is_interrupted(
     tmp_path: Path, stops: list[int]

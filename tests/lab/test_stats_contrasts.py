@@ -2,6 +2,7 @@
 """Pairs: paired and moderated t, Dunnett, Tukey, Holm and compact letters against scipy, statsmodels and brute force."""
 
 import math
+import re
 from itertools import combinations
 
 import numpy as np
@@ -162,10 +163,24 @@ def patterns(draw):
 @given(patterns())
 def test_letters_are_shared_exactly_by_those_that_do_not_differ(pattern):
     differs, order = pattern
-    letters = compact_letters(differs, order)
+    check_letters(differs, order)
+
+
+def check_letters(differs, order):
+    letters = [set(re.findall(r"[a-zA-Z]|\(\d+\)", text)) for text in compact_letters(differs, order)]
     for i, j in combinations(range(len(order)), 2):
-        assert bool(set(letters[i]) & set(letters[j])) == (not differs[i, j])
+        assert bool(letters[i] & letters[j]) == (not differs[i, j])
     assert "a" in letters[order[0]]
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+def test_letters_of_very_many_treatments_need_no_ages(unequal):
+    """97 treatments of a grid whose scatter differs have more largest sets than could ever be listed."""
+    rng = np.random.default_rng(4)
+    means, scatter = rng.normal(size=97), rng.uniform(0.1, 3, size=97) if unequal else np.ones(97)
+    differs = np.abs(np.subtract.outer(means, means)) > 0.4 * np.hypot.outer(scatter, scatter)
+    np.fill_diagonal(differs, val=False)
+    check_letters(differs, [int(i) for i in np.argsort(means)])
 
 
 def test_letters_are_as_few_as_the_textbooks():

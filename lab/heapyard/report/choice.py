@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..model.analysis import Analysis, Comparison, Duel, Interval, LevelEffect, Verdict
 from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 
+Duels = Mapping[tuple[str, str], Duel]  # by treatment and rival
 Sides = tuple[Comparison | None, Comparison | None]  # time and memory of one treatment
 
 
@@ -70,17 +72,18 @@ def dominated(analysis: Analysis) -> list[Lost]:
     gain of more than the margin must be excluded. Where effects depend on the level of a factor, at every level. O(t^2 levels).
     """
     names = [t for t in analysis.treatments if t != analysis.baseline]
+    duels = {metric: _duels(analysis, metric) for metric in analysis.primary}
     lost = []
     for treatment in names:
         rivals = (analysis.baseline, *(t for t in names if t != treatment))
-        to = next((rival for rival in rivals if _dominates(analysis, rival, treatment)), None)
+        to = next((rival for rival in rivals if _dominates(analysis, duels, rival, treatment)), None)
         if to is not None:
             lost.append(Lost(treatment, to))
     return lost
 
 
-def _dominates(analysis: Analysis, rival: str, treatment: str) -> bool:
-    found = [_against(analysis, metric, treatment, rival) for metric in analysis.primary]
+def _dominates(analysis: Analysis, duels: Mapping[str, Duels], rival: str, treatment: str) -> bool:
+    found = [_against(analysis, metric, duels[metric], treatment, rival) for metric in analysis.primary]
     if any(f is None for f in found):
         return False
     if any(level.verdict == "better" for level in _levels(analysis, treatment)) or _depends(analysis, treatment, rival):
@@ -113,24 +116,27 @@ def _may_gain(analysis: Analysis, verdict: Verdict, simultaneous: Interval, metr
     return simultaneous.high > margin if higher else simultaneous.low < 1 / margin
 
 
-def _against(analysis: Analysis, metric: str, treatment: str, rival: str) -> tuple[Verdict, Interval] | None:
-    """The treatment's verdict against a rival, with the interval that holds for all pairs."""
+_OPPOSITE: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
+
+
+def _duels(analysis: Analysis, metric: str) -> Duels:
+    overall = analysis.over_all(metric)
+    return {} if overall is None else {(d.treatment, d.rival): d for d in overall.duels}
+
+
+def _against(
+    analysis: Analysis, metric: str, duels: Duels, treatment: str, rival: str
+) -> tuple[Verdict, Interval] | None:
+    """The treatment's verdict against a rival, with the interval that holds for all pairs. O(1)."""
     overall = analysis.over_all(metric)
     if overall is None:
         return None
     if rival == analysis.baseline:
         found = overall.of(treatment)
         return None if found is None else (found.verdict, found.simultaneous)
-    return next((seen for d in overall.duels if (seen := _seen_from(d, treatment, rival)) is not None), None)
-
-
-_OPPOSITE: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
-
-
-def _seen_from(duel: Duel, treatment: str, rival: str) -> tuple[Verdict, Interval] | None:
-    if (duel.treatment, duel.rival) == (treatment, rival):
+    if (duel := duels.get((treatment, rival))) is not None:
         return duel.verdict, duel.simultaneous
-    if (duel.treatment, duel.rival) == (rival, treatment):
+    if (duel := duels.get((rival, treatment))) is not None:
         i = duel.simultaneous
         turned = Interval(*(1 / x if x > 0 else math.inf for x in (i.ratio, i.high, i.low)))
         return _OPPOSITE.get(duel.verdict, duel.verdict), turned
@@ -139,7 +145,8 @@ def _seen_from(duel: Duel, treatment: str, rival: str) -> tuple[Verdict, Interva
 
 def _is(analysis: Analysis, side: int, treatment: str, rival: str) -> Verdict:
     """What the treatment is against a rival in time (0) or memory (1)."""
-    found = _against(analysis, analysis.primary[side], treatment, rival)
+    metric = analysis.primary[side]
+    found = _against(analysis, metric, _duels(analysis, metric), treatment, rival)
     return found[0] if found is not None else "undecided"
 
 
