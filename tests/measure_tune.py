@@ -34,6 +34,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 import heapyard  # noqa: E402
 from heapyard.catalog.allocators import find_allocators  # noqa: E402
 from heapyard.catalog.settings import spaces_of  # noqa: E402
+from heapyard.model.record import Record  # noqa: E402
 from heapyard.model.tuning import Space  # noqa: E402
 
 PAGE = ROOT / "docs" / "measured" / "tune.md"
@@ -89,9 +90,13 @@ def space_of(case: Case) -> Space:
 def grid(case: Case, space: Space) -> tuple[dict[str, float], float]:
     """Mean of ln(wall) of each combination, by its label; and the seconds that all trials took."""
     labels = [space.label(choice) for choice in product(*map(range, space.counts))]
-    logs, seconds = defaultdict(list), 0.0
     found = heapyard.compare(case.command, allocators=labels, blocks=BLOCKS, baseline=labels[0], seed=1)
-    for trial in found.record.trials:
+    return of_record(found.record, labels)
+
+
+def of_record(record: Record, labels: Sequence[str]) -> tuple[dict[str, float], float]:
+    logs, seconds = defaultdict(list), 0.0
+    for trial in record.trials:
         if trial.status == "ok" and trial.counted:
             logs[trial.treatment].append(log(trial.metrics["wall"]))
             seconds += trial.ended - trial.started
@@ -118,7 +123,7 @@ def ratio(case: Case, label: str, baseline: str) -> tuple[float, float]:
     if label == baseline:
         return 1.0, 0.0
     found = heapyard.compare(case.command, allocators=[label], baseline=baseline, precision=0.005, budget=100.0, seed=2)
-    [row] = [c for c in found.comparisons() if c.metric == "wall" and c.treatment == label]
+    [row] = [c for c in found.comparisons() if c.workload and c.metric == "wall" and c.treatment == label]
     interval = row.interval
     return interval.ratio, (interval.high - interval.low) / 2
 
