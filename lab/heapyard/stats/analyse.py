@@ -14,6 +14,7 @@ from .cells import analyse_cell
 from .claims.judge import judge_all
 from .control import check_control, number_of_checks
 from .curves import curves_of
+from .machines.found import machines_of
 from .modes import modes_under_load
 from .notes import notes_on
 from .overall import common_set, overall_of
@@ -71,6 +72,7 @@ def analyse(observations: Observations) -> Analysis:
         rankings=tuple(r for r in ranked if r is not None),
         modes=modes_under_load(made, baseline, control, settings),
         by_level=tuple(found for found in levels if found is not None),
+        machines=machines_of(observations, by_metric, common, checks=checks),
         round_seconds=round_seconds(observations),
         margins=tuple(margin_of(metric_named(m), settings) for m in primary),  # type: ignore[arg-type]
         workload_noun="program" if programs else "workload",
