@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from .analysis import Interval, Overall
@@ -79,6 +81,7 @@ class MachineVariance:
     error_df: int
     interaction_p: float
     omega_squared: float  # partial, of the interaction
+    residual_cv: float  # the noise of one trial beyond its block and its machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +116,8 @@ class Machines:
     def interaction(self, metric: str, treatment: str) -> MachineInteraction | None:
         found = (i for i in self.interactions if (i.metric, i.treatment, i.workload) == (metric, treatment, ""))
         return next(found, None)
+
+    def noise(self, metric: str) -> float:
+        """The noise of one trial beyond its block and its machine, over workloads (median); NaN with one machine."""
+        found = [v.residual_cv for v in self.variances if v.metric == metric and not math.isnan(v.residual_cv)]
+        return median(found) if found else math.nan

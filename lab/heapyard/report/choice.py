@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, replace
 
 from ..model.analysis import Analysis, Comparison, Duel, Interval, LevelEffect, Verdict
+from ..model.machines import MachineKind
 from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 
@@ -25,6 +26,11 @@ def sides(analysis: Analysis, treatment: str) -> Sides:
     """Its comparisons over all workloads in time and in memory."""
     time, memory = (analysis.over_all(m) for m in analysis.primary)
     return (time.of(treatment) if time else None), (memory.of(treatment) if memory else None)
+
+
+def on_kind(analysis: Analysis, kind: MachineKind) -> Analysis:
+    """The answer of one kind of machine: its own blocks, over the workloads that all kinds have."""
+    return replace(analysis, overall=kind.overall, by_level=(), machines=None)
 
 
 def choose(analysis: Analysis, preference: Preference = BY_TIME) -> str | None:
@@ -67,7 +73,8 @@ def dominated(analysis: Analysis) -> list[Lost]:
     """Treatments that are out, each with one that beats it: the baseline if that does, else the first in display order.
 
     Out: worse in time or memory, beyond the margin and beyond doubt, and in the other not better; where that is undecided, a
-    gain of more than the margin must be excluded. Where effects depend on the level of a factor, at every level. O(t^2 levels).
+    gain of more than the margin must be excluded. Where effects depend on the level of a factor or on the kind of machine, on
+    every one. O(t^2 levels).
     """
     names = [t for t in analysis.treatments if t != analysis.baseline]
     lost = []
@@ -80,6 +87,9 @@ def dominated(analysis: Analysis) -> list[Lost]:
 
 
 def _dominates(analysis: Analysis, rival: str, treatment: str) -> bool:
+    machines = analysis.machines
+    if machines is not None and any(t in machines.depends(m) for t in (treatment, rival) for m in analysis.primary):
+        return all(_dominates(on_kind(analysis, kind), rival, treatment) for kind in machines.kinds)
     found = [_against(analysis, metric, treatment, rival) for metric in analysis.primary]
     if any(f is None for f in found):
         return False

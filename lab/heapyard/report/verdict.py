@@ -13,6 +13,7 @@ from .another_program import another_program
 from .choice import choose, dominated, others_chosen, sides
 from .effect_words import effect, noun_of
 from .level_words import dependence, effects_in_words, gainers
+from .machine_words import by_machine
 from .more_time import what_would_decide
 from .words import bounded, change, listed, percent
 
@@ -59,6 +60,8 @@ def answered(analysis: Analysis, preference: Preference = BY_TIME) -> Answer:
     by, chosen = dependence(analysis, preference), choose(analysis, preference)
     if by is not None and (chosen is None or chosen in by.depends):
         return Answer(_alarm(analysis), _by_level(analysis, by), out=out)
+    if told := by_machine(analysis, preference):
+        return Answer(_alarm(analysis), told, out=out)
     headline = _gain(analysis, chosen, time) if chosen else _none_better(analysis, time, memory, preference)
     choices = _choices(analysis, preference, chosen)
     return Answer(_alarm(analysis), headline, another_program(analysis, chosen), choices, out)

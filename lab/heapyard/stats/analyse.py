@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..model.analysis import Analysis, Overall, ParetoPoint
 from ..model.metrics import metric_named
@@ -55,6 +57,10 @@ def analyse(observations: Observations) -> Analysis:
     leading = [m for m in primary if m in common]
     ranked = (ranking_of(m, by_metric[m], *common[m], settings=settings) for m in leading if programs)
     levels = (by_level(observations, m, by_metric[m], *common[m]) for m in leading if not programs)
+    machines = machines_of(observations, by_metric, common, checks=checks)
+    control_check = check_control(cells, overall, settings)
+    if machines is not None and not math.isnan(noise := machines.noise(settings.time_metric)):
+        control_check = replace(control_check, noise=noise)  # machines that change ratios are no noise
     return Analysis(
         baseline=baseline,
         treatments=treatments,
@@ -62,7 +68,7 @@ def analyse(observations: Observations) -> Analysis:
         cells=cells,
         overall=overall,
         pareto=_time_and_memory(common, over, whole, treatments, baseline, *primary),
-        control=check_control(cells, overall, settings),
+        control=control_check,
         failures=observations.failures,
         curves=curves,
         judgements=judge_all(observations, made),
@@ -72,7 +78,7 @@ def analyse(observations: Observations) -> Analysis:
         rankings=tuple(r for r in ranked if r is not None),
         modes=modes_under_load(made, baseline, control, settings),
         by_level=tuple(found for found in levels if found is not None),
-        machines=machines_of(observations, by_metric, common, checks=checks),
+        machines=machines,
         round_seconds=round_seconds(observations),
         margins=tuple(margin_of(metric_named(m), settings) for m in primary),  # type: ignore[arg-type]
         workload_noun="program" if programs else "workload",

@@ -10,6 +10,7 @@ from ...model.analysis import Overall
 from ...model.machines import MachineKind, Machines, MachineVariance
 from ...model.metrics import metric_named
 from ...model.observations import Observations
+from ..block_model import cv_of
 from ..overall import overall_of
 from ..scale import margin_of
 from ..tables import Table
@@ -117,7 +118,7 @@ def _variances(asked: Question) -> list[MachineVariance]:
         made.append(
             MachineVariance(
                 asked.metric, table.workload, machine.f, machine.df, found.block_df, machine.p, both.f, both.df, found.error_df,
-                both.p, both.omega_squared,
+                both.p, both.omega_squared, cv_of(found.mean_square),
             )
         )  # fmt: skip
     return made

@@ -24,6 +24,7 @@ class SplitPlot:
     interaction: Source
     block_df: int
     error_df: int
+    mean_square: float  # of the error within blocks; NaN without degrees of freedom
 
 
 def split_plot(y: Array, groups: Groups) -> SplitPlot:
@@ -48,6 +49,7 @@ def split_plot(y: Array, groups: Groups) -> SplitPlot:
         ),
         block_df,
         error_df,
+        error / error_df if error_df else math.nan,
     )  # fmt: skip
 
 
