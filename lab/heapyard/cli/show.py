@@ -113,7 +113,9 @@ def _show_trials(record: Record) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("trial", "block"):
         table.add_column(heading, justify="right")
-    for heading in (("machine",) if record.nodes else ()) + ("stage", "program", "allocator", "status"):
+    if record.nodes:
+        table.add_column("machine", no_wrap=True)
+    for heading in ("stage", "program", "allocator", "status"):
         table.add_column(heading)
     settings = record.observations.settings
     rate = [ASKED.name] if settings.limits else []

@@ -69,9 +69,11 @@ def _tunables(found: Snapshot) -> str:
         return "no tunables"
     told = []
     for name, value in sorted(table.items()):
+        if name == "LD_LIBRARY_PATH":  # libraries are known by their hash, wherever they lie
+            continue
         parts = str(value).split(":") if name == "GLIBC_TUNABLES" else [f"{name}={value}"]
         told += ["glibc tcache off" if part == "glibc.malloc.tcache_count=0" else part for part in parts if part]
-    return ", ".join(told)
+    return ", ".join(told) or "no tunables"
 
 
 def _text(key: str, words: str) -> Callable[[Snapshot], str]:

@@ -87,7 +87,8 @@ class MachineVariance:
 @dataclass(frozen=True, slots=True)
 class MachineSpeed:
     """One machine's block means in a metric, as a ratio to the geometric mean of all machines; it cancels in ratios of
-    allocators. The interval holds for all machines together."""
+    allocators. Means are over the baseline and the treatments whose ratio to it is not shown to depend on the machine. The
+    interval holds for all machines together."""
 
     node: str
     metric: str

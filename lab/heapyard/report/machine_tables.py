@@ -84,7 +84,7 @@ def speed_rows(analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def variance_rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    """The split-plot tables in lines: metric, workload, then F, degrees of freedom and p of the machine and of machine x allocator."""
+    """The split-plot tables in lines: metric, workload; F, df and p of the machine; the same of machine x allocator."""
     machines = analysis.machines
     return [
         (

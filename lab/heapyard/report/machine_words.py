@@ -17,6 +17,7 @@ from .words import listed, percent
 
 FACTOR = "machine"
 MOST_NODES = 4  # named one by one
+MOST_GAINS = 2  # of an allocator, each with its interval
 NO_FACT = "no recorded fact differs"
 
 
@@ -47,7 +48,7 @@ def everywhere(analysis: Analysis, preference: Preference = BY_TIME) -> Everywhe
 
 
 def by_machine(analysis: Analysis, preference: Preference = BY_TIME) -> str:
-    """The headline where one allocator does not stand for all kinds of machine, since ratios are shown to depend on them; else ""."""
+    """The headline where no one ratio stands for all kinds of machine, since it is shown to depend on them; else ""."""
     machines = analysis.machines
     if machines is None or len(machines.kinds) < 2 or not _dependent(analysis):
         return ""
@@ -210,9 +211,7 @@ def _group(analysis: Analysis, chosen: str | None, kinds: Sequence[MachineKind],
     nodes = named([node for kind in kinds for node in kind.nodes])
     if chosen is None:
         return f"none is shown to be better on {nodes}"
-    found = [g for kind in kinds if (g := _gain(on_kind(analysis, kind), chosen, preference)) is not None]
-    if len(found) == 1:
-        said = effect(found[0].interval, found[0].metric)
-    else:
-        said = span([g.interval.ratio for g in found], found[0].metric)
-    return f"{chosen} on {nodes} ({said})"
+    found = [(kind, g) for kind in kinds if (g := _gain(on_kind(analysis, kind), chosen, preference)) is not None]
+    if len(found) <= MOST_GAINS:
+        return f"{chosen} {listed([f'on {named(kind.nodes)} ({effect(g.interval, g.metric)})' for kind, g in found])}"
+    return f"{chosen} on {nodes} ({span([g.interval.ratio for _, g in found], found[0][1].metric)})"

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..model.analysis import Analysis, Overall, ParetoPoint
 from ..model.metrics import metric_named
@@ -14,7 +12,7 @@ from .anova import anovas_of
 from .by_level import by_level
 from .cells import analyse_cell
 from .claims.judge import judge_all
-from .control import check_control, number_of_checks
+from .control import check_control, number_of_checks, within_machines
 from .curves import curves_of
 from .machines.found import machines_of
 from .modes import modes_under_load
@@ -58,9 +56,6 @@ def analyse(observations: Observations) -> Analysis:
     ranked = (ranking_of(m, by_metric[m], *common[m], settings=settings) for m in leading if programs)
     levels = (by_level(observations, m, by_metric[m], *common[m]) for m in leading if not programs)
     machines = machines_of(observations, by_metric, common, checks=checks)
-    control_check = check_control(cells, overall, settings)
-    if machines is not None and not math.isnan(noise := machines.noise(settings.time_metric)):
-        control_check = replace(control_check, noise=noise)  # machines that change ratios are no noise
     return Analysis(
         baseline=baseline,
         treatments=treatments,
@@ -68,7 +63,7 @@ def analyse(observations: Observations) -> Analysis:
         cells=cells,
         overall=overall,
         pareto=_time_and_memory(common, over, whole, treatments, baseline, *primary),
-        control=control_check,
+        control=within_machines(check_control(cells, overall, settings), machines, settings.time_metric),
         failures=observations.failures,
         curves=curves,
         judgements=judge_all(observations, made),

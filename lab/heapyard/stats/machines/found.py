@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...model.analysis import Overall
-from ...model.machines import MachineKind, Machines, MachineVariance
+from ...model.machines import MachineInteraction, MachineKind, Machines, MachineVariance
 from ...model.metrics import metric_named
 from ...model.observations import Observations
 from ..block_model import cv_of
@@ -48,18 +48,19 @@ def machines_of(
     ]
     # Machines of one kind are asked one by one: nothing else can differ.
     tested = asked if len(known) > 1 else [q for k in known for one in asked if (q := by_machine(one, k.nodes)) is not None]
+    found = tuple(i for q in tested for i in interactions(q))
     return Machines(
         nodes,
         tuple(
             _kind(kind, known[0], observations, asked, shared, {m: common[m][1] for m in leading}, checks) for kind in known
         ),
         shared,
-        tuple(i for q in tested for i in interactions(q)),
+        found,
         tuple(v for q in tested for v in _variances(q)),
         tuple(
             speed
             for q in questions
-            for speed in speeds_of(q.metric, q.tables, nodes, (q.baseline, *q.treatments), confidence=q.confidence)
+            for speed in speeds_of(q.metric, q.tables, nodes, _steady(q, found), confidence=q.confidence)
         ),
         tuple(node for kind in left for node in kind.nodes),
     )
@@ -79,6 +80,12 @@ def _question(
     others = tuple(t for t in treatments if t != baseline)
     margin = margin_of(metric_named(metric), settings)
     return Question(metric, tuple(by_workload[w] for w in workloads), others, baseline, (), {}, margin, settings.confidence)
+
+
+def _steady(asked: Question, found: Sequence[MachineInteraction]) -> tuple[str, ...]:
+    """The baseline and what keeps its ratio to it: how fast a machine is, is no matter of what it is good or bad at."""
+    moved = {i.treatment for i in found if i.metric == asked.metric and not i.workload and i.answer == "depends"}
+    return (asked.baseline, *(t for t in asked.treatments if t not in moved))
 
 
 def _kind(
