@@ -57,7 +57,8 @@ def test_what_counts_makes_another_kind(other: dict, fact: str, words: str) -> N
 
 @pytest.mark.parametrize("other", [
     {"load": "9.0 4.0 1.0"}, {"uptime": "77"}, {"counters": {"steal": 3.0}}, {"memory_kib": {"MemTotal": (16 << 20) - 300_000}},
-    {"tunables": {"LD_LIBRARY_PATH": "/elsewhere"}}, {"cgroup_cpu_max": "max 100000"}, {"cpu": {"model": "Some CPU", "mhz": "2100.3"}},
+    {"tunables": {"LD_LIBRARY_PATH": "/elsewhere"}}, {"cgroup_cpu_max": "max 100000"},
+    {"cpu": {"model": "Some CPU", "mhz": "2100.3"}},
 ])  # fmt: skip
 def test_what_does_not_count_leaves_them_together(other: dict) -> None:
     assert facts_of(PLAIN) == facts_of(PLAIN | other)

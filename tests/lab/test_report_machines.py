@@ -173,6 +173,7 @@ def test_the_page_and_markdown_have_the_ratios_by_kind() -> None:
     analysis, record = example()
     for text in (render(replace(analysis, cells=()), replace(record, trials=())), markdown(analysis, record)):
         assert "glibc tcache off" in text and "by kind of machine over 4 programs" in text
+        assert "depends on the machine" in text and "Wall time: the ratio of".lower() in text.lower()
         assert "a CPU quota of 0.5 processors" in text and re.search(r"depends, p (&lt;|\\?<|=)", text)
 
 

@@ -25,7 +25,7 @@ from .huge_page_words import huge_pages_of
 from .page_file import write_page
 from .standings import shown_metrics, standings
 from .level_tables import level_tables
-from .machine_words import machine_sentences
+from .machine_words import machine_sentences, pooled_in_vain
 from .more_time import more_time
 from .verdict import answered
 from .words import VERDICT_SIGNS, VERDICT_WORDS, direction_text, interval_text, percent, sentence
@@ -82,6 +82,7 @@ def render(
         levels=level_tables(analysis),
         machine_sentences=machine_sentences(analysis, preference, kinds=False),
         machine_tables=machine_tables,
+        pooled_in_vain=pooled_in_vain,
         another=another_program,
         agreement=agreement,
         rows=rows,

@@ -33,7 +33,7 @@ def kinds_in_words(analysis: Analysis) -> list[tuple[str, str, str, str]]:
     machines = analysis.machines
     if machines is None:
         return []
-    usual = "most machines are so"
+    usual = "the others are compared with it"
     return [
         (k.name, named(k.nodes), str(k.blocks), what_differs(k) if i or k.split else usual if len(machines.kinds) > 1 else "")
         for i, k in enumerate(machines.kinds)

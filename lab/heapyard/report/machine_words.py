@@ -126,6 +126,11 @@ def machine_levels(analysis: Analysis, preference: Preference = BY_TIME) -> ByLe
     return ByLevel(metric, FACTOR, tuple(k.name for k in machines.kinds), tuple(effects), machines.depends(metric))
 
 
+def pooled_in_vain(analysis: Analysis, metric: str, treatment: str) -> bool:
+    """Whether a ratio over all machines is a mean of ratios that are shown to differ."""
+    return analysis.machines is not None and treatment in analysis.machines.depends(metric)
+
+
 def named(nodes: Sequence[str]) -> str:
     """`node1`, `node1, node2 and node3`; the lab's own machine by that name."""
     return listed([n or "the lab's own machine" for n in nodes], MOST_NODES)

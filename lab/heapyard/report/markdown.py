@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..model.analysis import Analysis
+from ..model.analysis import Analysis, Overall
 from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
@@ -13,7 +13,7 @@ from .control_words import control_in_words
 from .curves.tables import curve_tables, heading
 from .huge_page_words import huge_pages_of
 from .machine_tables import KINDS_HEAD, kind_tables, kinds_in_words
-from .machine_words import machine_sentences
+from .machine_words import machine_sentences, pooled_in_vain
 from .verdict import answered, headline
 from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 
@@ -34,7 +34,7 @@ def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIM
             "",
         ]
         rows = [
-            [_cell(t), *(_entry(o.comparisons, t, analysis.baseline) for o in overall)] for t in analysis.treatments
+            [_cell(t), *(_over_machines(analysis, o, t) for o in overall)] for t in analysis.treatments
         ]
         lines += _rows(["allocator", *(metric_named(o.metric).title for o in overall)], rows)
     lines += _machines(analysis, preference)
@@ -85,6 +85,13 @@ def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIM
             "",
         ]
     )
+
+
+def _over_machines(analysis: Analysis, overall: Overall, treatment: str) -> str:
+    """The mean, where one stands for all machines."""
+    if pooled_in_vain(analysis, overall.metric, treatment):
+        return "depends on the machine"
+    return _entry(overall.comparisons, treatment, analysis.baseline)
 
 
 def _machines(analysis: Analysis, preference: Preference) -> list[str]:

@@ -79,7 +79,7 @@ def analyse(observations: Observations) -> Analysis:
         workload_noun="program" if programs else "workload",
         time=settings.time_metric,
         memory=settings.memory_metric,
-        notes=notes_on(observations, made, cells, overall),
+        notes=notes_on(observations, made, cells, overall, machines),
     )
 
 
