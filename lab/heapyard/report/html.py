@@ -83,6 +83,7 @@ def render(
         machine_sentences=machine_sentences(analysis, preference, kinds=False),
         machine_tables=machine_tables,
         pooled_in_vain=pooled_in_vain,
+        machines_move=any(pooled_in_vain(analysis, m, t) for m in analysis.primary for t in order),
         another=another_program,
         agreement=agreement,
         rows=rows,

@@ -83,7 +83,8 @@ def machine_sentences(analysis: Analysis, preference: Preference = BY_TIME, *, k
         told.append(f"{named(machines.too_few)}: too few blocks to tell.")
     if speed := _speed_words(analysis, machines):
         told.append(speed)
-    if single := [i for i in machines.interactions if i.workload and i.answer == "depends" and i not in moved]:
+    single = [i for i in machines.interactions if i.workload and i.answer == "depends"]
+    if single := [i for i in single if i.treatment not in machines.depends(i.metric)]:
         places = listed([f"{i.treatment} on {i.workload}" for i in single], MOST_NODES)
         told.append(f"On single {analysis.workload_noun}s the machine changes the ratio of {places}.")
     return told

@@ -74,8 +74,7 @@ def print_answer(
     _failures(console, analysis, verbose=verbose)
     _control(console, analysis)
     # A fleet's answer has a line more, and the screen none: that all is decided, the verdicts say.
-    by_kind = bool(by_machine(analysis, preference))
-    settled = by_kind or analysis.machines is not None and not what_would_decide(analysis)
+    settled = analysis.machines is not None and not what_would_decide(analysis)
     if (more := more_time(analysis)) and more not in answer.headline and not settled:
         _paragraph(console, more)
     if analysis.judgements and not verbose:

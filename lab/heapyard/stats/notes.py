@@ -9,8 +9,8 @@ import numpy as np
 
 from ..model.analysis import Cell, Comparison, Interval, Overall
 from ..model.experiment import Settings
-from ..model.machines import Machines
 from ..model.leading import CHARGED, GROUP_CHARGED
+from ..model.machines import Machines
 from ..model.metrics import PRIMARY_TIME, metric_named
 from ..model.observations import Observations
 from .contrasts import MODERATED
@@ -43,8 +43,8 @@ def notes_on(
 
 
 def _pooled(machines: Machines | None, settings: Settings) -> Iterator[str]:
-    for metric in (settings.time_metric, settings.memory_metric) if machines is not None else ():
-        if moved := machines.depends(metric):
+    for metric in (settings.time_metric, settings.memory_metric):
+        if machines is not None and (moved := machines.depends(metric)):
             yield (
                 f"{_title(metric)}: the ratio of {_list(moved)} depends on the machine. Where one over all machines stands, it is "
                 "a mean over these machines, each weighing as its blocks, and its interval holds for no single one."
