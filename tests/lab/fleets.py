@@ -13,7 +13,7 @@ from simulated import simulate
 from heapyard.model.analysis import Analysis
 from heapyard.model.machine_facts import facts_of
 from heapyard.model.machines import Machines
-from heapyard.model.observations import Observations
+from heapyard.model.observations import Observation, Observations
 from heapyard.model.record import Record
 from heapyard.stats.analyse import analyse
 from heapyard.stats.machines.found import machines_of
@@ -33,10 +33,11 @@ Effects = Mapping[tuple[str, str], float]  # (machine, treatment) -> factor on t
 
 def on_fleet(
     record: Record, *, nodes: tuple[str, ...] = NODES, effects: Effects | None = None, speeds: Mapping[str, float] | None = None,
-    noisy: Mapping[str, float] | None = None, snapshots: Mapping[str, Mapping[str, object]] | None = None, seed: int = 1,
+    noisy: Mapping[str, float] | None = None, memory: Effects | None = None,
+    snapshots: Mapping[str, Mapping[str, object]] | None = None, seed: int = 1,
 ) -> Record:  # fmt: skip
     """The record as if its rounds had gone to `nodes` by turns. `speeds`: factors on every time of a machine; `noisy`: further
-    noise of its single trials; `snapshots`: of machines that are not PLAIN."""
+    noise of its single trials; `memory`: factors on the peak; `snapshots`: of machines that are not PLAIN."""
     dice = random.Random(seed)
     per_round = len(record.observations.workloads)
     node_of = {t.block: nodes[t.block // per_round % len(nodes)] for t in record.trials}
@@ -47,8 +48,12 @@ def on_fleet(
         for t in record.trials
     }
     found: dict[str, dict[str, object]] = {n: dict((snapshots or {}).get(n, PLAIN)) for n in nodes}
+
+    def held(o: Observation) -> float:
+        return (memory or {}).get((node_of[o.block], o.treatment), 1.0) if o.metric == "peak_rss" else 1.0
+
     rows = tuple(
-        replace(o, node=node_of[o.block], value=o.value * factor[o.trial] if o.metric == "wall" else o.value)
+        replace(o, node=node_of[o.block], value=o.value * (factor[o.trial] if o.metric == "wall" else held(o)))
         for o in record.observations.rows
     )
     trials = tuple(

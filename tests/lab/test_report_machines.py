@@ -107,6 +107,25 @@ def test_nothing_is_called_alike_that_few_blocks_cannot_tell() -> None:
     assert "cannot tell, up to" in "\n".join(full(analysis, record))
 
 
+def test_memory_that_depends_on_the_machine_is_told_as_a_range() -> None:
+    """Time is the same everywhere; huge pages on one machine make the named allocator's memory dearer there."""
+    analysis, record = fleet(3, 4, 12, ratios=RATIOS, snapshots=TWO_OF_THREE, memory={("node2", "mimalloc"): 1.3})
+    assert analysis.machines.depends("wall") == () and analysis.machines.depends("peak_rss") == ("mimalloc",)
+    said = verdict(analysis)
+    pattern = r"mimalloc: [\d.]+ % ± [\d.]+ % less time than glibc on these 4 programs, memory by machine from \+10 % to \+43 %;"
+    assert re.match(pattern, said), said
+    row = next(line for line in lines(analysis, record) if re.match(r"mimalloc +-", line))
+    assert "by machine" in row and "%" in row
+
+
+def test_workloads_that_a_kind_lacks_are_told() -> None:
+    record = fleet(3, 4, 12, ratios=RATIOS, snapshots=TWO_OF_THREE)[1]
+    first, seen = record.observations.workloads[0], record.observations
+    rows = tuple(replace(o, node="node1") if o.workload == first else o for o in seen.rows)
+    told = machine_sentences(analyse(replace(seen, rows=rows)))
+    assert "Kinds are compared over 3 of 4 programs: of these each has two blocks." in told
+
+
 def test_who_is_out_is_out_on_every_kind() -> None:
     worse = fleet(3, 4, 12, ratios=RATIOS, snapshots=TWO_OF_THREE, effects={("node2", "tcmalloc"): 1.1})[0]
     assert "tcmalloc" in [lost.treatment for lost in dominated(worse)]

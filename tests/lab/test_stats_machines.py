@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ EQUAL = dict.fromkeys(("jemalloc", "mimalloc", "tcmalloc"), (1.0, 1.0))
 # Textbooks and oracles -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The inplace keyword")
 def test_a_published_split_plot_comes_out() -> None:
     """pingouin's set `mixed_anova`: subjects are blocks, their group is the machine, the month takes the allocator's place."""
     data = pingouin.read_dataset("mixed_anova")
@@ -43,6 +45,7 @@ def test_a_published_split_plot_comes_out() -> None:
     assert (round(found.machine.f, 3), round(found.interaction.f, 3)) == (5.052, 2.728)
 
 
+@pytest.mark.filterwarnings("ignore:The design matrix is rank-deficient")
 def test_an_unequal_number_of_blocks_is_statsmodels_two_way_model() -> None:
     rng, groups = np.random.default_rng(4), np.repeat([0, 1, 2], (3, 5, 8))
     y = rng.normal(0, 0.02, (16, 4)) + rng.normal(0, 0.1, (16, 1)) + groups[:, None] * np.array([0, 0.01, 0, 0.03])
@@ -224,6 +227,22 @@ def test_a_machine_with_one_block_is_left_out_and_named() -> None:
                       snapshots={"late": HALF})
     found = machines_in(record.observations)
     assert found.too_few == ("late",) and [k.nodes for k in found.kinds] == [("node1", "node2")]
+
+
+def test_kinds_are_compared_over_what_all_of_them_have() -> None:
+    """Node 2 never ran the first program: its ratios, however odd, decide nothing there, and nothing breaks."""
+    seen = observed(snapshots={"node2": NO_TCACHE}, effects={("node2", "mimalloc"): 1.1})
+    first = seen.workloads[0]
+    rows = tuple(replace(o, node="node1") if o.workload == first and o.node == "node2" else o for o in seen.rows)
+    found = machines_in(replace(seen, rows=rows))
+    assert found.workloads == seen.workloads[1:] and found.depends("wall") == ("mimalloc",)
+    assert {k.over_all("wall").workloads for k in found.kinds} == {found.workloads}
+
+
+def test_blocks_on_the_labs_own_machine_are_one_kind_more() -> None:
+    seen = observed(nodes=("", "node1"), snapshots={"": NO_TCACHE}, effects={("", "mimalloc"): 1.1})
+    found = machines_in(seen)
+    assert [k.name for k in found.kinds] == ["lab", "node1"] and found.depends("wall") == ("mimalloc",)
 
 
 def test_one_machine_alone_and_none() -> None:

@@ -13,7 +13,7 @@ from .another_program import another_program
 from .choice import choose, dominated, others_chosen, sides
 from .effect_words import effect, noun_of
 from .level_words import dependence, effects_in_words, gainers
-from .machine_words import by_machine
+from .machine_words import by_machine, over_machines
 from .more_time import what_would_decide
 from .words import bounded, change, listed, percent
 
@@ -111,6 +111,8 @@ def _price(analysis: Analysis, second: Comparison | None) -> str:
     by = analysis.level_effects(second.metric)
     if by is not None and second.treatment in by.depends:
         return f"; {noun}: {effects_in_words(by, second.treatment)}"
+    if told := over_machines(analysis, second):
+        return f", {told}"
     match second.verdict:
         case "equivalent":
             return f", with the same {noun} within the margin"
@@ -206,7 +208,9 @@ def _choices(analysis: Analysis, preference: Preference, chosen: str | None) -> 
     for prefer, treatment in others_chosen(analysis, preference, chosen):
         time, memory = sides(analysis, treatment)
         found = [c for c in ((memory, time) if prefer == "memory" else (time, memory)) if c is not None]
-        changes = ", ".join(f"{change(c.interval.ratio)} {noun_of(metric_named(c.metric))}" for c in found)
+        changes = ", ".join(
+            over_machines(analysis, c) or f"{change(c.interval.ratio)} {noun_of(metric_named(c.metric))}" for c in found
+        )
         said.append(f"{words[prefer]}: {treatment} ({changes}).")
     return " ".join(said)
 

@@ -38,7 +38,8 @@ def machines_of(
     chosen = {m: [t for t in tables[m] if t.workload in workloads] for m in leading}
     questions = [_question(observations, m, chosen[m], common[m][1], workloads) for m in leading]
     kinds = without_odd_ones(kinds_by_facts(nodes, observations.machines), questions)
-    shared, kept = shared_workloads(chosen, [k.nodes for k in kinds], workloads)
+    both = [t for found in chosen.values() for t in found]
+    shared, kept = shared_workloads(both, [k.nodes for k in kinds], workloads)
     left = [k for i, k in enumerate(kinds) if i not in kept]
     known = [kinds[i] for i in kept]
     names = tuple(name_of(k.nodes) for k in known)
@@ -51,16 +52,12 @@ def machines_of(
     found = tuple(i for q in tested for i in interactions(q))
     return Machines(
         nodes,
-        tuple(
-            _kind(kind, known[0], observations, asked, shared, {m: common[m][1] for m in leading}, checks) for kind in known
-        ),
+        tuple(_kind(kind, known[0], observations, asked, shared, {m: common[m][1] for m in leading}, checks) for kind in known),
         shared,
         found,
         tuple(v for q in tested for v in _variances(q)),
         tuple(
-            speed
-            for q in questions
-            for speed in speeds_of(q.metric, q.tables, nodes, _steady(q, found), confidence=q.confidence)
+            speed for q in questions for speed in speeds_of(q.metric, q.tables, nodes, _steady(q, found), confidence=q.confidence)
         ),
         tuple(node for kind in left for node in kind.nodes),
     )
@@ -108,9 +105,7 @@ def _kind(
         )  # fmt: skip
         overall += [found] if found is not None else []
     differs = tuple(value for name, value in kind.facts.items() if usual.facts.get(name) != value)
-    return MachineKind(
-        name_of(kind.nodes), kind.nodes, differs, tuple(kind.facts.items()), blocks, tuple(overall), kind.split
-    )
+    return MachineKind(name_of(kind.nodes), kind.nodes, differs, tuple(kind.facts.items()), blocks, tuple(overall), kind.split)
 
 
 def _variances(asked: Question) -> list[MachineVariance]:

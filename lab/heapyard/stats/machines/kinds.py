@@ -10,7 +10,7 @@ import numpy as np
 
 from .group_means import f_test, farthest
 from .interaction import Question, differences, holm_adjusted
-from .parts import blocks_on
+from .parts import crossed
 
 Facts = Mapping[str, str]
 
@@ -75,7 +75,9 @@ def _odd_one(kinds: Sequence[Kind], questions: Sequence[Question]) -> tuple[int,
 
 def by_machine(question: Question, nodes: Sequence[str]) -> Question | None:
     """The question of the single machines, over the workloads of which each has a block; None with fewer than two machines."""
-    tables = tuple(t for t in question.tables if all(blocks_on(t, (node,)) for node in nodes))
-    if len(nodes) < 2 or not tables:
+    if len(nodes) < 2:
         return None
-    return replace(question, tables=tables, names=tuple(nodes), group_of={node: i for i, node in enumerate(nodes)})
+    tables, names = crossed(question.tables, nodes)
+    if len(names) < 2:
+        return None
+    return replace(question, tables=tables, names=names, group_of={node: i for i, node in enumerate(names)})

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,22 +31,20 @@ def grouped(table: Table, group_of: Mapping[str, int]) -> tuple[Array, Groups]:
     return logs_of(table)[here], groups
 
 
-def blocks_on(table: Table, nodes: Collection[str]) -> int:
-    return sum(node in nodes for node in table.nodes)
-
-
 def shared_workloads(
-    tables: Mapping[str, Sequence[Table]], kinds: Sequence[Sequence[str]], workloads: Sequence[str]
+    tables: Iterable[Table], kinds: Sequence[Sequence[str]], workloads: Sequence[str], *, least: int = LEAST
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """(workloads, places in `kinds`) such that each of these kinds has LEAST blocks of each of these workloads.
+    """(workloads, places in `kinds`) such that each of these kinds has `least` blocks of each of these workloads.
 
     Kinds that have them on less than half of the workloads are left out; then, until something is common to the rest, the one
-    that has fewest. `tables`: by metric. O(kinds^2 x workloads).
+    that has fewest. `tables`: of all metrics that are asked. O(blocks + kinds^2 x workloads).
     """
-    chosen = {m: {t.workload: t for t in found} for m, found in tables.items()}
+    counts: dict[str, list[Counter[str]]] = defaultdict(list)
+    for table in tables:
+        counts[table.workload].append(Counter(table.nodes))
 
     def enough(workload: str, nodes: Sequence[str]) -> bool:
-        return all(blocks_on(of[workload], nodes) >= LEAST for of in chosen.values())
+        return all(sum(of[node] for node in nodes) >= least for of in counts[workload])
 
     measured = [{w for w in workloads if enough(w, nodes)} for nodes in kinds]
     kept = [i for i, seen in enumerate(measured) if seen and 2 * len(seen) >= len(workloads)]
@@ -55,3 +54,9 @@ def shared_workloads(
             return common, tuple(kept)
         kept.remove(min(reversed(kept), key=lambda i: len(measured[i])))
     return (), ()
+
+
+def crossed(tables: Sequence[Table], nodes: Sequence[str]) -> tuple[tuple[Table, ...], tuple[str, ...]]:
+    """Tables and machines such that each machine has a block of each workload, as `shared_workloads` chooses them."""
+    workloads, kept = shared_workloads(tables, [(node,) for node in nodes], [t.workload for t in tables], least=1)
+    return tuple(t for t in tables if t.workload in workloads), tuple(nodes[i] for i in kept)

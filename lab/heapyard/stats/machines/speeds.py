@@ -12,16 +12,16 @@ from ..quantiles import t_quantile
 from ..satterthwaite import satterthwaite
 from ..tables import Table
 from .group_means import F, group_means
-from .parts import blocks_on, grouped
+from .parts import crossed, grouped
 
 
 def speeds_of(
     metric: str, tables: Sequence[Table], nodes: Sequence[str], labels: Sequence[str], *, confidence: float
 ) -> list[MachineSpeed]:
     """Ratios of the machines' means over `labels` to their geometric mean, with intervals that hold for all machines together
-    (Bonferroni). None with one machine, or where no workload has a block on each. O(blocks x labels)."""
-    asked = [t for t in tables if all(blocks_on(t, (node,)) for node in nodes)]
-    if len(nodes) < 2 or not asked:
+    (Bonferroni); of the machines that have a block of each workload, as `crossed` chooses them. O(blocks x labels)."""
+    asked, nodes = crossed(tables, nodes)
+    if len(nodes) < 2:
         return []
     values, groups = [], []
     for table in asked:
