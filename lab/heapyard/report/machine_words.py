@@ -95,9 +95,13 @@ def machine_sentences(analysis: Analysis, preference: Preference = BY_TIME, *, k
 
 
 def machine_line(analysis: Analysis, columns: int, preference: Preference = BY_TIME) -> str:
-    """The sentences that fit into so many columns, at least the first."""
-    text = ""
-    for told in machine_sentences(analysis, preference):
+    """The sentences that fit into so many columns, at least the first; what differs between kinds whole or not at all."""
+    told_of_all, others = machine_sentences(analysis, preference), machine_sentences(analysis, preference, kinds=False)
+    differing = told_of_all[1 : 1 + len(told_of_all) - len(others)]
+    text = " ".join([*others[:1], *differing])
+    if len(text) > columns:
+        text = f"{others[0]} What differs: --verbose."
+    for told in others[1:]:
         if text and len(text) + 1 + len(told) > columns:
             break
         text = f"{text} {told}".strip()
