@@ -93,6 +93,13 @@ def test_a_winner_that_is_undecided_on_one_kind_is_not_best_everywhere() -> None
     assert everywhere(analysis) is None and "jemalloc on node2" in verdict(analysis)
 
 
+def test_a_winner_that_another_beats_on_one_kind_is_not_best_everywhere() -> None:
+    analysis, _ = fleet(3, 4, 12, ratios=RATIOS, effects={("node2", "jemalloc"): 0.8}, snapshots=TWO_OF_THREE)
+    assert all(k.over_all("wall").of("mimalloc").verdict == "better" for k in analysis.machines.kinds)
+    assert everywhere(analysis) is None
+    assert re.search(r"mimalloc on node1 \(.*\) and on node3 \(.*\); jemalloc on node2 \(", verdict(analysis)), verdict(analysis)
+
+
 def test_a_slower_machine_alone_changes_no_answer() -> None:
     analysis, _ = alike()
     told = machine_sentences(analysis)
