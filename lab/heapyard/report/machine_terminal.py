@@ -17,7 +17,7 @@ from .terminal_tables import GAP, STYLES, name_width, plain_table
 from .words import VERDICT_SIGNS, plain
 
 ENTRY = 15  # columns of `-18.6 % ±0.1 +`
-ANSWER = 24  # of `cannot tell, up to 3.1 %`
+ANSWER = 14  # of the heading and `cannot tell`
 
 Print = Callable[..., None]
 
@@ -32,7 +32,9 @@ def machine_section(console: Console, analysis: Analysis, heading: Print, paragr
         paragraph(console, text)
     for table in kind_tables(analysis):
         heading(console, table.title)
-        for part in _ratios(table, console.width):
+        for i, part in enumerate(_ratios(table, console.width)):
+            if i:
+                console.print()
             console.print(part)
         if table.note:
             paragraph(console, table.note)
@@ -54,9 +56,10 @@ def _kinds(analysis: Analysis) -> Table:
 
 
 def _ratios(numbers: KindTable, width: int) -> list[Table]:
-    """As many tables as the width asks for; the last column says in each whether the ratio depends on the machine."""
-    name = name_width([row[0] for row in numbers.rows], width, ENTRY + ANSWER)
-    each = max(1, (width - name - ANSWER - GAP) // (ENTRY + GAP))
+    """As many tables as the width asks for; the last column says in each whether the ratio depends on the machine. How sure
+    that is stands on the page."""
+    name = name_width([row[0] for row in numbers.rows], width, ENTRY + ANSWER + 2 * GAP)
+    each = max(1, (width - name - GAP - ANSWER) // (ENTRY + GAP))
     made = []
     for start in range(0, len(numbers.kinds), each):
         table = plain_table()
@@ -65,7 +68,7 @@ def _ratios(numbers: KindTable, width: int) -> list[Table]:
             table.add_column(Text(plain(kind)), width=ENTRY, justify="right", no_wrap=True, overflow="ellipsis")
         table.add_column("on the machine", no_wrap=True, overflow="ellipsis")
         for treatment, found, answer in numbers.rows:
-            table.add_row(Text(plain(treatment)), *map(_entry, found[start : start + each]), answer)
+            table.add_row(Text(plain(treatment)), *map(_entry, found[start : start + each]), answer.split(",")[0])
         made.append(table)
     return made
 
