@@ -33,7 +33,10 @@ def test_what_the_kernels_files_say_is_recorded(tmp_path: Path) -> None:
         "proc/meminfo": "MemTotal:  100 kB\nSwapTotal: 7 kB\nDirty: 1 kB\n",
         "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
         "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
-        "sys/fs/cgroup/cpu.max": "50000 100000\n",
+        "sys/fs/cgroup/cpu.max": "max 100000\n",
+        "proc/self/cgroup": "0::/slice/job\n",
+        "sys/fs/cgroup/slice/cpu.max": "50000 100000\n",
+        "sys/fs/cgroup/slice/job/cpu.max": "150000 100000\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +46,19 @@ def test_what_the_kernels_files_say_is_recorded(tmp_path: Path) -> None:
     assert found["cpu"]["model"] == "Abacus 9"
     assert found["memory_kib"] == {"MemTotal": 100, "SwapTotal": 7}
     assert found["huge_pages_transparent"] == "always [madvise] never"
-    assert found["clocksource"] == "tsc" and found["cgroup_cpu_max"] == "50000 100000"
+    assert found["clocksource"] == "tsc" and found["cgroup_cpu_max"] == "max 100000"
+    assert found["cpu_quota"] == 0.5, "the tightest group's"
+
+
+def test_a_quota_of_the_first_version_of_groups_is_seen(tmp_path: Path) -> None:
+    files = {"proc/self/cgroup": "4:cpu,cpuacct:/job\n", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "200000\n",
+             "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert snapshot(tmp_path)["cpu_quota"] == 2.0
+    (tmp_path / "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us").write_text("-1\n")
+    assert "cpu_quota" not in snapshot(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,8 @@ def command(
         for event in record.events:
             click.echo(f"{event.at:10.1f} s  {event.kind}: {event.text}")
     elif environment:
-        click.echo(json.dumps(record.environment, indent=1, ensure_ascii=False))
+        machines = {"nodes": record.nodes} if record.nodes else {}
+        click.echo(json.dumps({**record.environment, **machines}, indent=1, ensure_ascii=False))
     else:
         _show_answer(record, json_, markdown, svg, verbose, preference(prefer, memory_limit))
 
@@ -112,6 +113,8 @@ def _show_trials(record: Record) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("trial", "block"):
         table.add_column(heading, justify="right")
+    if record.nodes:
+        table.add_column("machine", no_wrap=True)
     for heading in ("stage", "program", "allocator", "status"):
         table.add_column(heading)
     settings = record.observations.settings
@@ -127,6 +130,7 @@ def _show_trials(record: Record) -> None:
         table.add_row(
             str(trial.id),
             str(trial.block),
+            *((Text(trial.node or "the lab's own"),) if record.nodes else ()),
             trial.stage,
             Text(trial.workload),
             Text(trial.treatment),
@@ -164,6 +168,7 @@ def _show_trial(record: Record, number: int) -> None:
         ("build-id", allocator.build_id),
         ("served by", trial.provider),
         ("block", f"{trial.block} ({trial.stage}), position {trial.position + 1}, attempt {trial.attempt + 1}"),
+        ("machine", trial.node),
         ("began", f"{trial.started:.3f} s after the experiment, ended {trial.ended - trial.started:.3f} s later"),
         ("status", _status(trial)),
         ("reason", trial.reason),

@@ -32,3 +32,15 @@ def memory_left(files: Files) -> int | None:
             if most is not None and now is not None:
                 left.append(max(most - now, 0))
     return min(left, default=None)
+
+
+def cpu_quota(files: Files) -> float | None:
+    """Processors' worth of time that the tightest quota of a group gives; None where there is none."""
+    shares = []
+    for folder in group_folders(files, "cpu"):
+        limit, _, period = (files.text(f"{folder}/cpu.max") or "").partition(" ")
+        limit = limit or (files.text(f"{folder}/cpu.cfs_quota_us") or "")
+        period = period or (files.text(f"{folder}/cpu.cfs_period_us") or "")
+        if limit.isdigit() and period.isdigit() and int(period):
+            shares.append(int(limit) / int(period))
+    return min(shares, default=None)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from ..model.huge_pages import FACT
+from .control_groups import cpu_quota
 from .guards import read_guards
 from .machine.files import Files
 from .machine.memory import THP, scattered_bytes, takes_free_pages
@@ -78,6 +79,8 @@ def snapshot(root: Path = Path("/")) -> dict[str, object]:
     found["memory_kib"] = {name: value for name, value in files.table("proc/meminfo").items() if name in _MEMORY}
     found["host_takes_free_pages"] = takes_free_pages(files)
     found["scattered_bytes"] = scattered_bytes(files)
+    if (quota := cpu_quota(files)) is not None:
+        found["cpu_quota"] = quota
     found["limits"] = {name: resource.getrlimit(number)[0] for name, number in _LIMITS.items()}
     found["tunables"] = {n: v for n, v in sorted(os.environ.items()) if n.startswith(TUNABLES)}
     found["environment_bytes"] = sum(len(n) + len(v) + 2 for n, v in os.environ.items())

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .claim import Judgement
 from .figure import Figure, is_number
 from .metrics import PRIMARY_MEMORY, PRIMARY_TIME
 from .observations import Failure
 from .units import counted
+
+if TYPE_CHECKING:
+    from .machines import Machines
 
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
 
@@ -371,6 +374,7 @@ class Analysis:
     time: str = PRIMARY_TIME  # the two metrics that the verdict speaks of
     memory: str = PRIMARY_MEMORY
     by_level: tuple[ByLevel, ...] = ()  # of the two leading metrics, where factors tell workloads apart
+    machines: Machines | None = None  # where blocks ran on the machines of a fleet
     round_seconds: float = 0.0  # how long one round of all workloads took; 0: not known
     margins: tuple[float, float] = (0.02, 0.05)  # of the two leading metrics, as ratio minus one
     workload_noun: str = "program"  # what a workload is called; "workload" for those of a mutator

@@ -58,8 +58,14 @@ class Observations:
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
     processors: int = 0  # of the machine it ran on; 0 = not known
+    machines: dict[str, dict[str, str]] = field(default_factory=dict)  # of a fleet, by name: what makes a machine's kind
 
     def __post_init__(self) -> None:
         leads = leading_memory(self.settings.memory_metric, {row.metric for row in self.rows})
         if leads != self.settings.memory_metric:
             object.__setattr__(self, "settings", replace(self.settings, memory_metric=leads))
+
+    @property
+    def on_a_fleet(self) -> bool:
+        """Whether any block ran on another machine than the lab's own. O(rows), at most."""
+        return any(row.node for row in self.rows)

@@ -16,6 +16,7 @@ from ..model.units import format_value
 from .another_program import odds_short, prediction
 from .effect_words import change_and_half, noun_of
 from .level_words import dependence, level_heading
+from .machine_words import machine_levels
 from .standings import Standing, shown_metrics, standings
 from .terminal_tables import STYLES, name_width, plain_table
 from .words import change, percent, plain
@@ -24,6 +25,7 @@ MARKS: dict[Verdict, str] = {"better": " ", "worse": " ", "equivalent": "=", "un
 KEY = "= same within the margin, ? undecided"
 CHANGE = 13  # columns of `+18.6 % ±0.1=`
 MEAN = 14  # columns of a heading such as `charged memory`
+MOST_LEVEL = 14  # columns of the name of a level or a machine
 MOST_ROWS = 10  # on the first screen; further ones that are out of the race are left out there
 
 
@@ -39,7 +41,7 @@ class Column:
 
 def answer_heading(analysis: Analysis, preference: Preference = BY_TIME) -> str:
     """What the table holds, in a line."""
-    by = dependence(analysis, preference)
+    by = dependence(analysis, preference) or machine_levels(analysis, preference)
     if by is not None:
         return f"{level_heading(by, analysis.baseline)}; {_better(by.metric)}"
     metric = next(iter(shown_metrics(analysis)), analysis.time)
@@ -57,7 +59,7 @@ def answer_table(
     rows = standings(analysis)
     kept = rows if len(rows) <= MOST_ROWS else [row for row in rows if row.treatment not in out]
     names = [_name(row) for row in kept]
-    by = dependence(analysis, preference)
+    by = dependence(analysis, preference) or machine_levels(analysis, preference)
     columns = _level_columns(analysis, by, width) if by is not None else _columns(analysis)
     first = name_width(names, width, 2 * CHANGE + 2)
     used, shown = first + 2, []
@@ -92,9 +94,8 @@ def _columns(analysis: Analysis) -> list[Column]:
         title, noun = metric_named(metric).title, noun_of(metric_named(metric))
         if single:
             made.append(Column(title[:MEAN], max(11, len(title[:MEAN])), _mean_of(analysis, metric)))
-        by = analysis.level_effects(metric)
         which = f"{noun}: {title}" if not single and metric == analysis.memory and title != noun else ""
-        made.append(Column(f"{noun[: CHANGE - 1]} ", CHANGE, _change_of(metric, hidden=by.depends if by else ()), which))
+        made.append(Column(f"{noun[: CHANGE - 1]} ", CHANGE, _change_of(metric, *_hidden(analysis, metric)), which))
     if single:
         return made
     more, less = ("faster", "slower") if noun_of(metric_named(analysis.time)) == "time" else ("better", "worse")
@@ -110,14 +111,14 @@ def _columns(analysis: Analysis) -> list[Column]:
 def _level_columns(analysis: Analysis, by: ByLevel, width: int) -> list[Column]:
     """A column per level; of more levels than fit the first and last ones and some between. Then the mean of memory, unless it
     depends on a level too."""
-    each = max(8, *(len(level) + 1 for level in by.levels))
+    each = max(8, *(min(len(level), MOST_LEVEL) + 1 for level in by.levels))
     room = max(2, (width - 18 - CHANGE - 2) // (each + 2))
     count = len(by.levels)
     at = range(count) if count <= room else [round(i * (count - 1) / (room - 1)) for i in range(room)]
     made = [Column(f"{by.levels[i]} ", each, _level_of(by, by.levels[i])) for i in at]
-    memory = analysis.level_effects(analysis.memory)
-    if by.metric == analysis.time and memory is not None and analysis.memory in analysis.metrics:
-        made.append(Column("memory ", CHANGE, _change_of(analysis.memory, hidden=memory.depends)))
+    known = analysis.machines is not None or analysis.level_effects(analysis.memory) is not None
+    if by.metric == analysis.time and known and analysis.memory in analysis.metrics:
+        made.append(Column("memory ", CHANGE, _change_of(analysis.memory, *_hidden(analysis, analysis.memory))))
     return made
 
 
@@ -125,15 +126,23 @@ def _marked(text: str, verdict: Verdict) -> Text:
     return Text(f"{text}{MARKS[verdict]}", style=STYLES[verdict])
 
 
-def _change_of(metric: str, hidden: Sequence[str] = ()) -> Callable[[Standing], Text]:
+def _hidden(analysis: Analysis, metric: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Treatments whose mean hides something: of what depends on a level, and on the machine."""
+    by = analysis.level_effects(metric)
+    return by.depends if by else (), analysis.machines.depends(metric) if analysis.machines else ()
+
+
+def _change_of(metric: str, by_level: Sequence[str], by_machine: Sequence[str]) -> Callable[[Standing], Text]:
     def entry(row: Standing) -> Text:
         found: Comparison | None = row.places[metric].comparison
         if row.is_baseline:
             return Text("0 ")
         if found is None:
             return Text("failed ", style="dim")
-        if row.treatment in hidden:
+        if row.treatment in by_level:
             return Text("by level ", style="dim")
+        if row.treatment in by_machine:
+            return Text("by machine ", style="dim")
         return _marked(change_and_half(found.interval), found.verdict)
 
     return entry

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..model.analysis import Analysis, Comparison, Duel, Interval, LevelEffect, Verdict
+from ..model.machines import MachineKind
 from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 
@@ -27,6 +28,11 @@ def sides(analysis: Analysis, treatment: str) -> Sides:
     """Its comparisons over all workloads in time and in memory."""
     time, memory = (analysis.over_all(m) for m in analysis.primary)
     return (time.of(treatment) if time else None), (memory.of(treatment) if memory else None)
+
+
+def on_kind(analysis: Analysis, kind: MachineKind) -> Analysis:
+    """The answer of one kind of machine: its own blocks, over the workloads that all kinds have."""
+    return replace(analysis, overall=kind.overall, by_level=(), machines=None)
 
 
 def choose(analysis: Analysis, preference: Preference = BY_TIME) -> str | None:
@@ -69,14 +75,24 @@ def dominated(analysis: Analysis) -> list[Lost]:
     """Treatments that are out, each with one that beats it: the baseline if that does, else the first in display order.
 
     Out: worse in time or memory, beyond the margin and beyond doubt, and in the other not better; where that is undecided, a
-    gain of more than the margin must be excluded. Where effects depend on the level of a factor, at every level. O(t^2 levels).
+    gain of more than the margin must be excluded. Where effects depend on the level of a factor or on the kind of machine, on
+    every one. O(t^2 levels).
     """
     names = [t for t in analysis.treatments if t != analysis.baseline]
-    duels = {metric: _duels(analysis, metric) for metric in analysis.primary}
+    machines = analysis.machines
+    whole = (analysis, _all_duels(analysis))
+    kinds = [(of, _all_duels(of)) for of in (on_kind(analysis, kind) for kind in (machines.kinds if machines else ()))]
+
+    def beats(rival: str, treatment: str) -> bool:
+        depends = machines is not None and any(
+            t in machines.depends(metric) for t in (treatment, rival) for metric in analysis.primary
+        )
+        return all(_dominates(of, duels, rival, treatment) for of, duels in (kinds if depends else [whole]))
+
     lost = []
     for treatment in names:
         rivals = (analysis.baseline, *(t for t in names if t != treatment))
-        to = next((rival for rival in rivals if _dominates(analysis, duels, rival, treatment)), None)
+        to = next((rival for rival in rivals if beats(rival, treatment)), None)
         if to is not None:
             lost.append(Lost(treatment, to))
     return lost
@@ -122,6 +138,10 @@ _OPPOSITE: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
 def _duels(analysis: Analysis, metric: str) -> Duels:
     overall = analysis.over_all(metric)
     return {} if overall is None else {(d.treatment, d.rival): d for d in overall.duels}
+
+
+def _all_duels(analysis: Analysis) -> dict[str, Duels]:
+    return {metric: _duels(analysis, metric) for metric in analysis.primary}
 
 
 def _against(

@@ -18,13 +18,14 @@ from . import anova_words, claims
 from .curves import section
 from .figures import forest, ranks, scatter
 from .figures import trials as single_trials
-from . import agreement, another_program, load_words, memory_words, page_data, page_tables, trend_words
+from . import agreement, another_program, load_words, machine_tables, memory_words, page_data, page_tables, trend_words
 from .control_words import control_in_words
 from .figures.parts import NARROW, WIDE, Row, Spec, fill
 from .huge_page_words import huge_pages_of
 from .page_file import write_page
 from .standings import shown_metrics, standings
 from .level_tables import level_tables
+from .machine_words import machine_sentences, pooled_in_vain
 from .more_time import more_time
 from .verdict import answered
 from .words import VERDICT_SIGNS, VERDICT_WORDS, direction_text, interval_text, percent, sentence
@@ -79,6 +80,10 @@ def render(
         huge_pages=huge_pages_of(record),
         more_time="" if (more := more_time(analysis)) in answer.headline else more,
         levels=level_tables(analysis),
+        machine_sentences=machine_sentences(analysis, preference, kinds=False),
+        machine_tables=machine_tables,
+        pooled_in_vain=pooled_in_vain,
+        machines_move=any(pooled_in_vain(analysis, m, t) for m in analysis.primary for t in order),
         another=another_program,
         agreement=agreement,
         rows=rows,

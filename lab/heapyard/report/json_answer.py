@@ -12,6 +12,7 @@ from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
 from .choice import choose, dominated
 from .huge_page_words import huge_pages_of, mode_of
+from .machine_words import chosen_by_kind, everywhere
 from .more_time import more_time
 from .verdict import answered, verdict
 
@@ -50,6 +51,7 @@ def answer(analysis: Analysis, record: Record, preference: Preference = BY_TIME)
             "overall": [asdict(o) for o in analysis.overall],
             "cells": [asdict(c) for c in analysis.cells],
             "levels": [asdict(b) for b in analysis.by_level],
+            "machines": _machines(analysis, preference),
             "pareto": [asdict(p) for p in analysis.pareto],
             "figures": [asdict(c) for c in analysis.curves],
             "growth": [asdict(t) for t in analysis.trends],
@@ -63,6 +65,16 @@ def answer(analysis: Analysis, record: Record, preference: Preference = BY_TIME)
             "memory": [asdict(row) for row in record.memory],
         }
     )
+
+
+def _machines(analysis: Analysis, preference: Preference) -> dict[str, Any] | None:
+    """None without a fleet."""
+    if analysis.machines is None:
+        return None
+    best = everywhere(analysis, preference)
+    chosen = {kind.name: treatment for kind, treatment in chosen_by_kind(analysis, preference)}
+    kinds = [asdict(k) | {"facts": dict(k.facts), "chosen": chosen[k.name]} for k in analysis.machines.kinds]
+    return asdict(analysis.machines) | {"kinds": kinds, "best_everywhere": best.treatment if best else None}
 
 
 def safe(value: Any) -> Any:

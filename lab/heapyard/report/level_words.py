@@ -7,7 +7,7 @@ from ..model.analysis import Analysis, ByLevel, LevelEffect, Verdict
 from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 from .effect_words import noun_of, span
-from .words import listed
+from .words import listed, sentence
 
 MOST_LEVELS = 6  # named one by one
 
@@ -62,4 +62,4 @@ def dependence(analysis: Analysis, preference: Preference = BY_TIME) -> ByLevel 
 
 def level_heading(by: ByLevel, baseline: str) -> str:
     """`Change of time to glibc by threads`."""
-    return f"{noun_of(metric_named(by.metric)).capitalize()} by {by.factor.replace('_', ' ')}, change to {baseline}"
+    return f"{sentence(noun_of(metric_named(by.metric)))} by {by.factor.replace('_', ' ')}, change to {baseline}"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..model.analysis import Analysis
+from ..model.analysis import Analysis, Overall
 from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
 from ..model.record import Record
@@ -12,6 +12,8 @@ from .claims import tally
 from .control_words import control_in_words
 from .curves.tables import curve_tables, heading
 from .huge_page_words import huge_pages_of
+from .machine_tables import KINDS_HEAD, kind_tables, kinds_in_words
+from .machine_words import machine_sentences, pooled_in_vain
 from .verdict import answered, headline
 from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 
@@ -32,9 +34,10 @@ def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIM
             "",
         ]
         rows = [
-            [_cell(t), *(_entry(o.comparisons, t, analysis.baseline) for o in overall)] for t in analysis.treatments
+            [_cell(t), *(_over_machines(analysis, o, t) for o in overall)] for t in analysis.treatments
         ]
         lines += _rows(["allocator", *(metric_named(o.metric).title for o in overall)], rows)
+    lines += _machines(analysis, preference)
     figures = curve_tables(analysis)
     for name in () if figures else analysis.primary:
         metric, cells = metric_named(name), [c for c in analysis.cells if c.metric == name]
@@ -82,6 +85,29 @@ def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIM
             "",
         ]
     )
+
+
+def _over_machines(analysis: Analysis, overall: Overall, treatment: str) -> str:
+    """The mean, where one stands for all machines."""
+    if pooled_in_vain(analysis, overall.metric, treatment):
+        return "depends on the machine"
+    return _entry(overall.comparisons, treatment, analysis.baseline)
+
+
+def _machines(analysis: Analysis, preference: Preference) -> list[str]:
+    """What there is to say of a fleet's machines: sentences, their kinds, ratios by kind."""
+    if analysis.machines is None:
+        return []
+    lines = [_cell(" ".join(machine_sentences(analysis, preference, kinds=False))), ""]
+    lines += _rows(list(KINDS_HEAD), [[_cell(text) for text in row] for row in kinds_in_words(analysis)])
+    for table in kind_tables(analysis):
+        lines += [f"{_cell(table.title)}. {_cell(table.note)}".rstrip(), ""]
+        rows = [
+            [_cell(t), *(f"{interval_text(c.interval)} {VERDICT_WORDS[c.verdict]}" if c else "not measured" for c in found), answer]
+            for t, found, answer in table.rows
+        ]
+        lines += _rows(["allocator", *map(_cell, table.kinds), "on the machine"], rows)
+    return lines
 
 
 def _entry(comparisons: tuple, treatment: str, baseline: str) -> str:

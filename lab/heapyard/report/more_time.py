@@ -20,6 +20,8 @@ def what_would_decide(analysis: Analysis) -> str:
     ]  # fmt: skip
     if not more:
         return ""
+    if _by_machine(analysis):
+        return ""
     single = len({c.workload for c in analysis.cells}) == 1
     rounds = counted(max(more), "block" if single else "round").replace(" ", " more ", 1)
     lasting = f" ({format_duration(max(more) * analysis.round_seconds)})" if analysis.round_seconds else ""
@@ -29,7 +31,7 @@ def what_would_decide(analysis: Analysis) -> str:
 def more_time(analysis: Analysis) -> str:
     """One sentence: what is open and how long it would take at most."""
     time = analysis.over_all(analysis.time)
-    if time is None or not any(bounded(c.interval) for c in time.comparisons):
+    if time is None or not any(bounded(c.interval) for c in time.comparisons) or _by_machine(analysis):
         return ""
     decide = what_would_decide(analysis)
     if decide:
@@ -43,6 +45,11 @@ def more_time(analysis: Analysis) -> str:
         lasting = f" ({format_duration(longest)} more)" if longest else ""
         return f"All is decided here; {len(open_)} of {every} single comparisons are open{lasting}."
     return "All is decided here: more time would settle nothing."
+
+
+def _by_machine(analysis: Analysis) -> bool:
+    """Whether ratios depend on the machine: what is open over all machines is then no question of time."""
+    return analysis.machines is not None and any(analysis.machines.depends(m) for m in analysis.primary)
 
 
 def _noisiest(analysis: Analysis) -> str:

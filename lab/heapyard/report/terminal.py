@@ -21,13 +21,15 @@ from .agreement import ranks_and_means, variance_and_verdict
 from .another_program import left_out_words
 from .anova_words import heading, warnings
 from .answer_table import answer_heading, answer_table
-from .choice import choose, dominated
+from .choice import dominated
 from .claims import SIGNS, STYLES, tally
 from .curves.tables import curve_tables
 from .curves.tables import heading as figure_heading
 from .control_words import control_in_words
 from .huge_page_words import huge_pages_of
-from .more_time import four_times, more_time
+from .machine_terminal import machine_section
+from .machine_words import by_machine, chosen_for_all, machine_line
+from .more_time import four_times, more_time, what_would_decide
 from .scatter_text import scatter
 from .standings import standings
 from .switch_words import switch_for_good
@@ -64,19 +66,22 @@ def print_answer(
         if text:
             _paragraph(console, text)
     _one_table(console, analysis, preference)
+    _machines(console, analysis, preference)
     _load(console, analysis, record)
     if verbose:
         _everything(console, analysis)
     _memory(console, analysis, record)
     _failures(console, analysis, verbose=verbose)
     _control(console, analysis)
-    if (more := more_time(analysis)) and more not in answer.headline:
+    # A fleet's answer has a line more, and the screen none: that all is decided, the verdicts say.
+    settled = analysis.machines is not None and not what_would_decide(analysis)
+    if (more := more_time(analysis)) and more not in answer.headline and not settled:
         _paragraph(console, more)
     if analysis.judgements and not verbose:
         _paragraph(console, f"Claims of others: {tally(analysis.judgements)}; why: --verbose.")
     for note in analysis.notes if verbose else ():
         _paragraph(console, f"Note: {note}")
-    for what, command in _what_next(analysis, record, choose(analysis, preference), verbose=verbose):
+    for what, command in _what_next(analysis, record, chosen_for_all(analysis, preference), verbose=verbose):
         _command(console, what, command)
 
 
@@ -90,8 +95,16 @@ def _one_table(console: Console, analysis: Analysis, preference: Preference) -> 
     _paragraph(console, key + (", ! failed somewhere" if analysis.failures else ""), "dim")
 
 
+def _machines(console: Console, analysis: Analysis, preference: Preference) -> None:
+    """One line, or two where the headline goes by machine and leaves out what else stands there."""
+    lines = 2 if by_machine(analysis, preference) else 1
+    if told := machine_line(analysis, lines * min(console.width, WIDEST_TEXT) - lines, preference):
+        _paragraph(console, told)
+
+
 def _everything(console: Console, analysis: Analysis) -> None:
     """What lies behind the first screen: tables by program, figures, picture, claims, growth, ranks, variance."""
+    machine_section(console, analysis, _heading, _paragraph)
     programs = {c.workload for c in analysis.cells}
     if len(programs) == 1 and len(analysis.treatments) > 1:
         _single(console, analysis, analysis.metrics)

@@ -13,6 +13,7 @@ from .another_program import another_program
 from .choice import choose, dominated, others_chosen, sides
 from .effect_words import effect, noun_of
 from .level_words import dependence, effects_in_words, gainers
+from .machine_words import by_machine, over_machines
 from .more_time import what_would_decide
 from .words import bounded, change, listed, percent
 
@@ -59,6 +60,8 @@ def answered(analysis: Analysis, preference: Preference = BY_TIME) -> Answer:
     by, chosen = dependence(analysis, preference), choose(analysis, preference)
     if by is not None and (chosen is None or chosen in by.depends):
         return Answer(_alarm(analysis), _by_level(analysis, by), out=out)
+    if told := by_machine(analysis, preference):
+        return Answer(_alarm(analysis), told, out=out)
     headline = _gain(analysis, chosen, time) if chosen else _none_better(analysis, time, memory, preference)
     choices = _choices(analysis, preference, chosen)
     return Answer(_alarm(analysis), headline, another_program(analysis, chosen), choices, out)
@@ -108,6 +111,8 @@ def _price(analysis: Analysis, second: Comparison | None) -> str:
     by = analysis.level_effects(second.metric)
     if by is not None and second.treatment in by.depends:
         return f"; {noun}: {effects_in_words(by, second.treatment)}"
+    if told := over_machines(analysis, second):
+        return f", {told}"
     match second.verdict:
         case "equivalent":
             return f", with the same {noun} within the margin"
@@ -203,7 +208,9 @@ def _choices(analysis: Analysis, preference: Preference, chosen: str | None) -> 
     for prefer, treatment in others_chosen(analysis, preference, chosen):
         time, memory = sides(analysis, treatment)
         found = [c for c in ((memory, time) if prefer == "memory" else (time, memory)) if c is not None]
-        changes = ", ".join(f"{change(c.interval.ratio)} {noun_of(metric_named(c.metric))}" for c in found)
+        changes = ", ".join(
+            over_machines(analysis, c) or f"{change(c.interval.ratio)} {noun_of(metric_named(c.metric))}" for c in found
+        )
         said.append(f"{words[prefer]}: {treatment} ({changes}).")
     return " ".join(said)
 

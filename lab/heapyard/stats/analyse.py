@@ -12,8 +12,9 @@ from .anova import anovas_of
 from .by_level import by_level
 from .cells import analyse_cell
 from .claims.judge import judge_all
-from .control import check_control, number_of_checks
+from .control import check_control, number_of_checks, within_machines
 from .curves import curves_of
+from .machines.found import machines_of
 from .modes import modes_under_load
 from .notes import notes_on
 from .overall import common_set, overall_of
@@ -54,6 +55,7 @@ def analyse(observations: Observations) -> Analysis:
     leading = [m for m in primary if m in common]
     ranked = (ranking_of(m, by_metric[m], *common[m], settings=settings) for m in leading if programs)
     levels = (by_level(observations, m, by_metric[m], *common[m]) for m in leading if not programs)
+    machines = machines_of(observations, by_metric, common, checks=checks)
     return Analysis(
         baseline=baseline,
         treatments=treatments,
@@ -61,7 +63,7 @@ def analyse(observations: Observations) -> Analysis:
         cells=cells,
         overall=overall,
         pareto=_time_and_memory(common, over, whole, treatments, baseline, *primary),
-        control=check_control(cells, overall, settings),
+        control=within_machines(check_control(cells, overall, settings), machines, settings.time_metric),
         failures=observations.failures,
         curves=curves,
         judgements=judge_all(observations, made),
@@ -71,12 +73,13 @@ def analyse(observations: Observations) -> Analysis:
         rankings=tuple(r for r in ranked if r is not None),
         modes=modes_under_load(made, baseline, control, settings),
         by_level=tuple(found for found in levels if found is not None),
+        machines=machines,
         round_seconds=round_seconds(observations),
         margins=tuple(margin_of(metric_named(m), settings) for m in primary),  # type: ignore[arg-type]
         workload_noun="program" if programs else "workload",
         time=settings.time_metric,
         memory=settings.memory_metric,
-        notes=notes_on(observations, made, cells, overall),
+        notes=notes_on(observations, made, cells, overall, machines),
     )
 
 

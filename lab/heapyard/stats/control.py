@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 
 from ..model.analysis import Cell, Comparison, ControlCheck, Overall
 from ..model.experiment import Settings
+from ..model.machines import Machines
 from ..model.metrics import metric_named
 from .scale import margin_of
 from .tables import Table
@@ -42,6 +44,18 @@ def check_control(cells: Sequence[Cell], overall: Sequence[Overall], settings: S
         misleads,
         next((_size_without_belief(o) for o in overall if o.metric == primary[0] and o.control), math.nan),
     )
+
+
+def within_machines(check: ControlCheck, machines: Machines | None, time: str) -> ControlCheck:
+    """With the noise within machines, and where ratios depend on the machine the largest size of one kind: what machines change
+    is no noise."""
+    if machines is None:
+        return check
+    noise, size = machines.noise(time), check.size
+    if machines.depends(time):
+        sizes = [_size_without_belief(o) for kind in machines.kinds if (o := kind.over_all(time)) is not None and o.control]
+        size = max((s for s in sizes if not math.isnan(s)), default=size)
+    return replace(check, noise=check.noise if math.isnan(noise) else noise, size=size)
 
 
 def _checked(

@@ -10,6 +10,7 @@ import numpy as np
 from ..model.analysis import Cell, Comparison, Interval, Overall
 from ..model.experiment import Settings
 from ..model.leading import CHARGED, GROUP_CHARGED
+from ..model.machines import Machines
 from ..model.metrics import PRIMARY_TIME, metric_named
 from ..model.observations import Observations
 from .contrasts import MODERATED
@@ -24,10 +25,12 @@ RARE = 0.25  # of a trial's time without a look, in the median trial: a quarter 
 
 
 def notes_on(
-    observations: Observations, tables: Sequence[Table], cells: Sequence[Cell], overall: Sequence[Overall]
-) -> tuple[str, ...]:
-    """What was left out, what slices did, precision missed, method, second opinions, scale: in this order."""
+    observations: Observations, tables: Sequence[Table], cells: Sequence[Cell], overall: Sequence[Overall],
+    machines: Machines | None = None,
+) -> tuple[str, ...]:  # fmt: skip
+    """What machines change, what was left out, what slices did, precision missed, method, second opinions, scale: in this order."""
     return (
+        *_pooled(machines, observations.settings),
         *_left_out(observations, tables, overall),
         *_slices(tables, observations),
         *_precision(cells, observations.settings),
@@ -37,6 +40,15 @@ def notes_on(
         *_account(cells, observations.settings),
         *_zeros(tables),
     )
+
+
+def _pooled(machines: Machines | None, settings: Settings) -> Iterator[str]:
+    for metric in (settings.time_metric, settings.memory_metric):
+        if machines is not None and (moved := machines.depends(metric)):
+            yield (
+                f"{_title(metric)}: the ratio of {_list(moved)} depends on the machine. Where one over all machines stands, it is "
+                "a mean over these machines, each weighing as its blocks, and its interval holds for no single one."
+            )
 
 
 def _left_out(observations: Observations, tables: Sequence[Table], overall: Sequence[Overall]) -> Iterator[str]:

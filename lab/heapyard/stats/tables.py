@@ -19,7 +19,7 @@ class Table:
     """Raw values, blocks x labels; `labels` in display order, the control (if it counted) last.
 
     `longer`: where a look released some labels, the tables of those that went on, each with more blocks and fewer labels
-    than the one before; their blocks include this table's.
+    than the one before; their blocks include this table's. `nodes`: the machine of each block; empty without a fleet.
     """
 
     workload: str
@@ -27,6 +27,7 @@ class Table:
     labels: tuple[str, ...]
     values: NDArray[np.float64]
     longer: tuple[Table, ...] = ()
+    nodes: tuple[str, ...] = ()
 
     def longest(self, label: str) -> Table:
         """All blocks that can speak of `label`, with those that took part in all of them."""
@@ -63,6 +64,7 @@ def tables(observations: Observations) -> list[Table]:
     labels = (*(t for t in observations.treatments if t != control), *((control,) if control else ()))
     found: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     there: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    node_of = {row.block: row.node for row in observations.rows} if observations.on_a_fleet else {}
     for row in observations.rows:
         there[row.workload][row.treatment].add(row.block)
         if 0 <= row.value < float("inf"):  # false for NaN too
@@ -75,7 +77,7 @@ def tables(observations: Observations) -> list[Table]:
         for metric in metrics:
             values = found.get((workload, metric), {})
             took_part = there[workload] if observations.settings.looks else None
-            table = _table(workload, metric, labels, out, values, observations.baseline, took_part)
+            table = _table(workload, metric, labels, out, values, observations.baseline, took_part, node_of)
             if table is not None:
                 made.append(table)
     return made
@@ -89,6 +91,7 @@ def _table(
     values: dict[str, dict[int, float]],
     baseline: str,
     took_part: dict[str, set[int]] | None,
+    node_of: dict[int, str],
 ) -> Table | None:
     reference = values.get(baseline, {}).keys()
     present = {t: len(values.get(t, {}).keys() & reference) for t in labels if t not in out}
@@ -103,7 +106,8 @@ def _table(
         blocks = sorted(set.intersection(*(set(values[t]) for t in going)))
         if blocks and len(blocks) > (len(made[-1].values) if made else 0):
             numbers = np.array([[values[t][b] for t in going] for b in blocks], dtype=float)
-            made.append(Table(workload, metric, going, numbers))
+            nodes = tuple(node_of[b] for b in blocks) if node_of else ()
+            made.append(Table(workload, metric, going, numbers, nodes=nodes))
         elif not made:
             return None
     return replace(made[0], longer=tuple(made[1:]))

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..design.interleaving import Timed, interpreted, slices_lead
 from ..model.experiment import Experiment, Settings
+from ..model.machine_facts import Snapshot, facts_of
 from ..model.metrics import PRIMARY_TIME, SLICES
 from ..model.observations import Failure, Observation, Observations
 from ..model.record import TrialRecord
 
 
-def observations_of(experiment: Experiment, trials: Sequence[TrialRecord], processors: int = 0) -> Observations:
+def observations_of(
+    experiment: Experiment, trials: Sequence[TrialRecord], processors: int = 0, nodes: Mapping[str, Snapshot] | None = None
+) -> Observations:
     """Counted trials in long form, failures by workload and treatment. O(trials x metrics)."""
     control = next((t.label for t in experiment.treatments if t.role == "control"), "")
     treatments = tuple(t.label for t in experiment.treatments if t.role == "treatment")
@@ -36,6 +39,7 @@ def observations_of(experiment: Experiment, trials: Sequence[TrialRecord], proce
         figures=experiment.figures,
         claims=experiment.claims,
         processors=processors,
+        machines={name: facts_of(snapshot) for name, snapshot in (nodes or {}).items()},
     )
 
 

@@ -58,7 +58,9 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
         experiment = rows.read_experiment(connection)
         rows.define_metrics(connection)
         trials = interpreted_trials(experiment.settings, rows.read_trials(connection))
-        environment = rows.read_environment(connection)
+        environment, nodes = rows.read_environment(connection), rows.read_nodes(connection)
+        # A fleet's experiment may have gone on without it: the lab's own machine is one of them then, by the name "".
+        machines = {"": environment, **nodes} if nodes else {}
         return Record(
             id=header["id"],
             path=folder,
@@ -69,9 +71,9 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
             environment=environment,
             trials=trials,
             events=rows.read_events(connection),
-            observations=observations_of(experiment, trials, processors=_processors(environment)),
+            observations=observations_of(experiment, trials, _processors(environment), machines),
             memory=read_memory_parts(folder),
-            nodes=rows.read_nodes(connection),
+            nodes=nodes,
         )
 
 

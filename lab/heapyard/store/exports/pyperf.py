@@ -48,7 +48,8 @@ def _benchmark(
     runs = [
         {
             "values": [int(t.metrics[metric]) if unit != "s" else t.metrics[metric]],
-            "metadata": {"duration": t.ended - t.started, "heapyard_trial": t.id, "heapyard_block": t.block},
+            "metadata": {"duration": t.ended - t.started, "heapyard_trial": t.id, "heapyard_block": t.block}
+            | ({"heapyard_node": t.node} if t.node else {}),
         }
         for t in trials
         if unit == "s" or t.metrics[metric] >= 1
