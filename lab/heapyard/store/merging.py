@@ -132,7 +132,6 @@ def _join(source: Path, there: Path) -> Merged:
         return Merged(there.name, source, there, "busy", why=error.message)
     try:
         path = there / database.FILE_NAME
-        database.fold(path)
         mine, other = read_copy(there), read_copy(source)
         both = join(mine, other)
         _copy_blobs(both, there)
@@ -141,6 +140,7 @@ def _join(source: Path, there: Path) -> Merged:
             _copy(memory, there / MEMORY)  # of two accounts always the same one is kept, whoever came first
         if both.content == mine.content:
             return Merged(there.name, source, there, "same", twice=_twice(mine, other))
+        database.fold(path)
         with closing(database.create(path, lambda connection: _write(connection, both, there.name))) as connection:
             database.close(connection, tidy=True)
     finally:
