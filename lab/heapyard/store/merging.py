@@ -180,7 +180,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _write(connection: sqlite3.Connection, copy: Copy, name: str) -> None:
-    """A copy with numbers again: blocks in the order of a plan, so that where nothing was repeated they keep theirs."""
+    """A copy with numbers again: blocks in the order of a plan, repeated ones behind, as they are numbered while they run."""
     header = {**copy.header, "id": name}
     columns = ", ".join(header)
     marks = ", ".join("?" * len(header))
@@ -221,6 +221,6 @@ def _in_order(chains: dict[Key, Chain], seed: int) -> list[tuple[Key, Attempt]]:
     def order(entry: tuple[Key, Attempt]) -> tuple[object, ...]:
         (stage, workload, round_), attempt = entry
         known = _STAGES.index(stage) if stage in _STAGES else len(_STAGES)
-        return known, stage, attempt.number, round_, place_in_round(seed, round_, workload)
+        return attempt.number > 0, known, stage, round_, place_in_round(seed, round_, workload), attempt.number
 
     return sorted(flat, key=order)
