@@ -117,8 +117,8 @@ def write_page(rows: list[dict[str, Any]]) -> None:
 PAGE_TEXT = """\
 # The lab at the scale of fleets
 
-Made by `.heapyard/venv/bin/python tests/fleet_scale.py` on {day}; {cpu}, {cpus} processors, which others used meanwhile. Every experiment
-is synthetic: {workloads} workloads, {labels} treatments, 17 responses a trial. No trial was run.
+Made by `.heapyard/venv/bin/python tests/fleet_scale.py` on {day}; {cpu}, {cpus} processors, which others used
+meanwhile. Every experiment is synthetic: {workloads} workloads, {labels} treatments, 17 responses a trial. No trial was run.
 
 {table}
 

@@ -45,8 +45,8 @@ def outcome(exp: Experiment, block: Block, label: str, node: int, luck: random.R
         "minor_faults": memory / 4096, "major_faults": 0.0, "processes": 1.0, "sample_gap": 0.01,
         "voluntary_switches": 2.0, "involuntary_switches": float(luck.randrange(9)),
     }  # fmt: skip
-    detail = {"huge_pages": "madvise", "sampling_cost": 5e-4, "stragglers": 0, "processes": [
-        {"executable": f"/usr/bin/{block.workload}", "looks": 2, "mapped": True, "maps": 65, "name": block.workload, "pid": 10346}]}  # fmt: skip
+    process = {"executable": f"/usr/bin/{block.workload}", "looks": 2, "mapped": True, "name": block.workload, "pid": 10346}
+    detail = {"huge_pages": "madvise", "sampling_cost": 5e-4, "stragglers": 0, "processes": [process]}
     return TrialOutcome(
         status="ok", metrics=metrics, provider=f"/lib/{label}.so", answer="0" * 64, exit_code=0,
         command_line=f"LD_PRELOAD=/lib/{label}.so /usr/bin/{block.workload}", detail=detail,
@@ -69,19 +69,20 @@ def grow(parent: Path, trials: int, nodes: int, workloads: int = WORKLOADS) -> t
         clocks = [0.0] * nodes
         connection = journal._connection
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO node VALUES (?, ?)", [(f"n{n:04}", json.dumps({"host": f"n{n:04}"})) for n in range(nodes)])
+        names = [f"n{n:04}" for n in range(nodes)]
+        connection.executemany("INSERT INTO node VALUES (?, ?)", [(name, json.dumps({"host": name})) for name in names])
         for block in blocks:
             node = min(range(nodes), key=clocks.__getitem__) if nodes < 64 else block.index % nodes
             connection.execute("INSERT INTO block VALUES (?, 'main', ?, ?, 0, 'done', ?)",
-                               (block.index, block.round, block.workload, f"n{node:04}"))  # fmt: skip
+                               (block.index, block.round, block.workload, names[node]))  # fmt: skip
             for position, label in enumerate(block.order):
                 begun += 1
                 o = outcome(exp, block, label, node, luck)
                 connection.execute(
-                    "INSERT INTO trial (id, block, position, treatment, pad, status, started, ended, command_line, provider, answer, "
-                    "exit_code, guards_json, detail_json) VALUES (?, ?, ?, ?, 0, 'ok', ?, ?, ?, ?, ?, 0, ?, ?)",
-                    (begun, block.index, position, label, clocks[node], clocks[node] + o.metrics["wall"], o.command_line, o.provider,
-                     o.answer, json.dumps(o.guards), json.dumps(o.detail)),
+                    "INSERT INTO trial (id, block, position, treatment, pad, status, started, ended, command_line, provider, "
+                    "answer, exit_code, guards_json, detail_json) VALUES (?, ?, ?, ?, 0, 'ok', ?, ?, ?, ?, ?, 0, ?, ?)",
+                    (begun, block.index, position, label, clocks[node], clocks[node] + o.metrics["wall"], o.command_line,
+                     o.provider, o.answer, json.dumps(o.guards), json.dumps(o.detail)),
                 )  # fmt: skip
                 connection.executemany("INSERT INTO response VALUES (?, ?, ?)", [(begun, *r) for r in o.metrics.items()])
                 clocks[node] += o.metrics["wall"]

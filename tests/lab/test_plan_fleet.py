@@ -127,7 +127,10 @@ def test_a_block_takes_its_span_whether_trials_ran_in_turn_or_by_turns() -> None
 
 
 def test_repeats_and_the_start_of_a_job_are_read_from_a_fleet() -> None:
-    first = [trial(1, 0, "glibc", 0, 2, node="n1", round=0, counted=False), trial(2, 1, "glibc", 5, 7, node="n1", round=0, attempt=1)]
+    first = [
+        trial(1, 0, "glibc", 0, 2, node="n1", round=0, counted=False),
+        trial(2, 1, "glibc", 5, 7, node="n1", round=0, attempt=1),
+    ]
     second = [trial(3, 2, "glibc", 0, 2, node="n2", round=1), trial(4, 3, "glibc", 4, 6, node="n2", round=2)]
     times = trial_times(first + second, "glibc")
     assert times.repeated == 1 / 4

@@ -32,8 +32,7 @@ def begun(parent: Path, blocks: int = 3, launches: int = 0, **more: object) -> P
     with store.create(exp, parent) as journal:
         journal.snapshot("start", {"host": "first"})
         _go(journal, launches)
-        folder = journal.folder
-    return folder
+        return journal.folder
 
 
 def go_on(folder: Path, launches: int, host: str, seed: int = 1, trips: int = 0) -> Path:

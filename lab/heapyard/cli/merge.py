@@ -87,7 +87,8 @@ def _show(found: list[Merged], target: Path) -> None:
 
 
 def _blocks(merged: Merged) -> str:
-    said = f"{counted(merged.taken, 'block')} taken over" if merged.taken else "no complete block was missing; the rest is taken over"
+    taken = f"{counted(merged.taken, 'block')}" if merged.taken else "no complete block was missing; the rest is"
+    said = f"{taken} taken over"
     if merged.twice:
         said += f"; {counted(merged.twice, 'block')} that both ran count once, the one that began first"
     return said

@@ -112,7 +112,7 @@ def draw_pieces(
                 measured = times.blocks[block.workload][:, place]
                 seconds = random.choice(measured[~np.isnan(measured)])
             shares.append(float(seconds))
-        cuts = []
+        cuts: list[float] = []
         while block.stage != WARM_UP and len(cuts) < attempts and random.random() < times.repeated:
             cuts.append(sum(shares[: 1 + int(random.integers(len(shares)))]))
         pieces.append(Piece(block.round, sum(shares), tuple(cuts)))

@@ -187,8 +187,10 @@ def _chains(connection: sqlite3.Connection, environment: frozenset[tuple[float, 
     return {key: Chain(tuple(attempts), _rank(attempts)) for key, attempts in found.items()}
 
 
-TRIAL = ("position", "treatment", "pad", "status", "started", "ended", "command_line", "provider", "answer", "exit_code",
-         "signal", "failure", "reason", "stderr_tail", "guards_json", "tripped_json", "detail_json", "series", "result")  # fmt: skip
+TRIAL = (
+    "position", "treatment", "pad", "status", "started", "ended", "command_line", "provider", "answer", "exit_code", "signal",
+    "failure", "reason", "stderr_tail", "guards_json", "tripped_json", "detail_json", "series", "result",
+)  # fmt: skip
 STARTED, ENDED, SERIES, RESULT = (TRIAL.index(name) for name in ("started", "ended", "series", "result"))
 
 

@@ -200,8 +200,7 @@ def _write(connection: sqlite3.Connection, copy: Copy, name: str) -> None:
     if not alone:
         connection.executemany("INSERT INTO node VALUES (?, ?)", [(n, nodes.get(n, "{}")) for n in sorted(used)])
     seed = copy.header["seed"]
-    number = 0
-    for key, attempt in _in_order(copy.chains, seed):
+    for number, (key, attempt) in enumerate(_in_order(copy.chains, seed)):
         stage, workload, round_ = key
         node = "" if alone else attempt.node
         connection.execute(
@@ -212,7 +211,6 @@ def _write(connection: sqlite3.Connection, copy: Copy, name: str) -> None:
             marks = ", ".join("?" * (len(TRIAL) + 1))
             cursor = connection.execute(f"INSERT INTO trial (block, {', '.join(TRIAL)}) VALUES ({marks})", (number, *trial))
             connection.executemany("INSERT INTO response VALUES (?, ?, ?)", [(cursor.lastrowid, *r) for r in responses])
-        number += 1
 
 
 def _in_order(chains: dict[Key, Chain], seed: int) -> list[tuple[Key, Attempt]]:
