@@ -110,8 +110,11 @@ def write_page(rows: list[dict[str, Any]]) -> None:
     from heapyard.execute.environment import snapshot
 
     facts = snapshot()
-    PAGE.write_text(PAGE_TEXT.format(table=table(rows), day=time.strftime("%Y-%m-%d"), cpu=facts["cpu"].get("model"),  # type: ignore
-                                     cpus=facts["cpus_online"], workloads=WORKLOADS, labels=ALLOCATORS + 2))  # fmt: skip
+    cpu = facts["cpu"].get("model")  # type: ignore[attr-defined]
+    day, labels = time.strftime("%Y-%m-%d"), ALLOCATORS + 2
+    PAGE.write_text(
+        PAGE_TEXT.format(table=table(rows), day=day, cpu=cpu, cpus=facts["cpus_online"], workloads=WORKLOADS, labels=labels)
+    )
 
 
 PAGE_TEXT = """\

@@ -203,7 +203,13 @@ def test_files_of_older_versions_join(tmp_path: Path) -> None:
     assert store.load_record(origin).status == "finished"
 
 
-MERGE = "from pathlib import Path; from heapyard.store import merge; import sys; print([m.outcome for m in merge([Path(p) for p in sys.argv[2:]], Path(sys.argv[1]))])"  # noqa: E501
+MERGE = """
+import sys
+from pathlib import Path
+from heapyard.store import merge
+into, *sources = map(Path, sys.argv[1:])
+print([m.outcome for m in merge(sources, into)])
+"""
 
 
 def merging(into: Path, *sources: Path) -> subprocess.Popen[str]:
@@ -225,9 +231,12 @@ def test_many_writers_at_once_lose_and_double_nothing(copies: list[Path], tmp_pa
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-left = int(sys.argv[3])
+left, series = int(sys.argv[3]), 0
 def step(event, arguments):
-    global left
+    global left, series
+    series += "/series/" in str(arguments[:1])
+    if "/series/" in str(arguments[:1]) and series > 4:
+        return  # one series is as good as all
     if event in ("os.rename", "shutil.copyfile", "os.mkdir", "os.remove", "sqlite3.connect"):
         left -= 1
         if left < 0:
@@ -294,6 +303,8 @@ def test_on_a_network_file_system_there_is_no_shared_memory_beside_the_file(
         assert {p.name for p in journal.folder.iterdir()} <= {database.FILE_NAME, "series", "results"}
         assert store.load_record(journal.folder).trials, "a reader beside the writer"
         folder = journal.folder
+    monkeypatch.setenv("HEAPYARD_RESULTS", str(tmp_path / "net"))
+    assert "lies on nfs4" in " ".join(heapyard("doctor", "--no-noise").out.split())
     said = heapyard("merge", str(folder), "--into", str(tmp_path / "there"))
     assert said.code == 0 and "lies on nfs4" in said.err and not (tmp_path / "there" / ".heapyard-merge").exists()
     (tmp_path / "there" / ".heapyard-merge").write_text("another-host")

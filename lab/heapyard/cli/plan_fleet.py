@@ -69,8 +69,9 @@ def earlier_record(experiment: Experiment, reference: str | None, study: Path) -
 
 
 def _unmeasured(experiment: Experiment, record: Record) -> list[str]:
-    """Workloads that the record has no complete block of, or that were another command there."""
-    counted_ = {t.workload for t in record.trials if t.counted}
+    """Workloads on which the record has no complete block with the baseline, or that were another command there."""
+    baseline = experiment.settings.baseline
+    counted_ = {t.workload for t in record.trials if t.counted and t.treatment == baseline}
     there = {p.name: p for p in record.experiment.programs}
     return [p.name for p in experiment.programs if p.name not in counted_ or _words(there[p.name]) != _words(p)]
 
