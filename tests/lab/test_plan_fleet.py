@@ -151,7 +151,7 @@ def test_more_nodes_never_take_longer_here_and_the_same_seed_gives_the_same() ->
     trials = [trial(b, b, "glibc", 0, float(t)) for b, t in enumerate(random.lognormal(0, 0.3, 8))]
     times, stages = trial_times(trials, "glibc"), stages_of(exp, {"one": 12})
     sizes = sizes_up_to(100, stages)
-    assert sizes == [1, 3, 10, 30, 100]
+    assert sizes == [1, 3, 10, 12, 100]
     found = forecasts(exp, stages, times, sizes, job_start=0.5, seed=3, courses=20)
     assert found == forecasts(exp, stages, times, sizes, job_start=0.5, seed=3, courses=20)
     assert all(f.low <= f.duration <= f.high for f in found)

@@ -17,7 +17,7 @@ from .consoles import answers, remark
 from .options import Duration, change_system_option
 
 if TYPE_CHECKING:
-    from ..model.experiment import Experiment
+    from ..model.experiment import Experiment, Settings
     from ..model.record import Record
     from .plan_fleet import FleetPlan
 
@@ -259,14 +259,8 @@ def _show(experiment: Experiment, forecasts: list[Forecast], simulated: FleetPla
         from .plan_fleet import show
 
         show(simulated)
-        return
-    total = sum((f.trial_seconds or 0) * ((f.blocks or 0) * len(treatments) + 1) for f in forecasts)
-    limit = f", at most {format_duration(settings.budget)} by its budget" if settings.budget is not None else ""
-    if settings.looks:
-        limit += ", less where something is settled earlier"
-    out.print(
-        Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}.")
-    )
+    else:
+        _show_duration(settings, forecasts, len(treatments))
     out.print(
         Text(
             f"Noise: of one trial's {time} beyond its block. Time and memory: the smallest difference in {time} and in "
@@ -274,6 +268,21 @@ def _show(experiment: Experiment, forecasts: list[Forecast], simulated: FleetPla
             f"probability at {100 * settings.confidence:g} % confidence, corrected for {max(len(treatments) - 2, 1)} "
             "comparisons."
         )
+    )
+
+
+def _show_duration(settings: Settings, forecasts: list[Forecast], treatments: int) -> None:
+    """On this machine alone."""
+    from rich.text import Text
+
+    from ..model.units import format_duration
+
+    total = sum((f.trial_seconds or 0) * ((f.blocks or 0) * treatments + 1) for f in forecasts)
+    limit = f", at most {format_duration(settings.budget)} by its budget" if settings.budget is not None else ""
+    if settings.looks:
+        limit += ", less where something is settled earlier"
+    answers().print(
+        Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}.")
     )
 
 

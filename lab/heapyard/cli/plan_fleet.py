@@ -160,11 +160,11 @@ def show(plan: FleetPlan) -> None:
     out.print(
         Text(
             f"On {counted(plan.nodes, 'node')}: {_of(wanted)}, {_hours(wanted.node_seconds)} of node time, "
-            f"nodes {wanted.full:.0%} full. The longest block takes {format_duration(wanted.longest)}."
+            f"nodes {_share(wanted.full)} full. The longest block takes {format_duration(wanted.longest)}."
         )
     )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("nodes", "duration", "95 % of runs", "node time", "full", "one node"):
+    for heading in ("nodes", "duration", "95 % of runs", "node time", "full", "each node"):
         table.add_column(heading, justify="right", no_wrap=True)
     for f in plan.sizes:
         style = "bold" if f.nodes == plan.nodes else None
@@ -173,8 +173,8 @@ def show(plan: FleetPlan) -> None:
             format_duration(f.duration),
             f"{format_duration(f.low)} to {format_duration(f.high)}",
             _hours(f.node_seconds),
-            f"{f.full:.0%}",
-            f"{f.emptiest:.0%} to {f.fullest:.0%}",
+            _share(f.full),
+            f"{_share(f.emptiest)} to {_share(f.fullest)}",
             style=style,
         )
     out.print(table)
@@ -185,6 +185,10 @@ def show(plan: FleetPlan) -> None:
 def _of(forecast: FleetForecast) -> str:
     low, middle, high = (format_duration(v) for v in (forecast.low, forecast.duration, forecast.high))
     return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def _share(part: float) -> str:
+    return f"{100 * part:.0f} %"
 
 
 def _hours(seconds: float) -> str:
@@ -208,9 +212,10 @@ def _more(plan: FleetPlan) -> str:
 
 
 def _basis(plan: FleetPlan) -> str:
+    repeated = f"{100 * plan.repeated:.3g} % of the attempts repeated"
     return (
-        f"Simulated: {counted(plan.blocks, 'block')} with trial times of {plan.source}, {plan.repeated:.1%} of the attempts "
-        f"repeated, {format_duration(plan.job_start) if plan.job_start else '0 s'} to start a job."
+        f"Simulated: {counted(plan.blocks, 'block')} with trial times of {plan.source}, {repeated}, "
+        f"{format_duration(plan.job_start) if plan.job_start else '0 s'} to start a job."
     )
 
 

@@ -58,10 +58,9 @@ def stages_of(experiment: Experiment, totals: Mapping[str, int]) -> list[list[Bl
 
 
 def sizes_up_to(nodes: int, stages: Sequence[Sequence[Block]]) -> list[int]:
-    """1, 3, 10, 30, ... up to what the largest stage can use, and `nodes`."""
+    """1, 3, 10, 30, ... below what the largest stage can use, then that, and `nodes`."""
     most = max(map(len, stages))
-    useful = [size for size in SIZES if size < most]
-    return sorted({*useful, *[size for size in SIZES if size >= most][:1], nodes})
+    return sorted({*(size for size in SIZES if size < most), most, nodes})
 
 
 def forecasts(

@@ -45,8 +45,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """All attempts at one block. `rank` decides between two: one that ended before one that did not, then the one that began
-    first. Neither looks at a response of the block."""
+    """All attempts at one block. `rank` decides between two: one that ended before one that did not, then the one whose last
+    attempt began first. Neither looks at a response of the block."""
 
     attempts: tuple[Attempt, ...]
     rank: tuple[int, int, float, str]
@@ -201,8 +201,10 @@ def _machine_at(machines: list[tuple[float, str]], began: float) -> str:
 
 
 def _rank(attempts: list[Attempt]) -> tuple[int, int, float, str]:
-    starts = [t[0][STARTED] for a in attempts for t in a.trials if t[0][STARTED] is not None]
-    ended = {"done": 3, "abandoned": 2}.get(attempts[-1].status, 1 if starts else 0)
+    began = any(t[0][STARTED] is not None for a in attempts for t in a.trials)
+    ended = {"done": 3, "abandoned": 2}.get(attempts[-1].status, 1 if began else 0)
+    # Of the last attempt, since copies may share earlier ones.
+    starts = [t[0][STARTED] for t in attempts[-1].trials if t[0][STARTED] is not None]
     ran = sum(t[0][ENDED] is not None for a in attempts for t in a.trials) if ended == 1 else 0
     content = [(a.number, a.status, a.node, a.trials) for a in attempts]
     return ended, ran, -min(starts, default=0.0), _digest(content)
