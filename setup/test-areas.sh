@@ -10,7 +10,7 @@ slow_native='^(heap\.(forks_beside|model|Schedules|RedBlackTree|BestFit)|tracer\
 # Test files of tests/lab that take longest: they launch many processes, or simulate.
 slow_python="acdc allocators allocators_install capacity_coverage capacity_search charged_memory check cli_tune experiment_loop
   experiment_slices gate_and_diff heap_contracts heap_instructions hours_campaign mutator_family patterns profile_cli programs_answers
-  programs_inputs realloc_growth settings soak stats_claims stats_contrasts stats_fixed_programs stats_looks stats_monte_carlo trial
+  programs_inputs realloc_growth settings soak store_merge stats_claims stats_contrasts stats_fixed_programs stats_looks stats_monte_carlo trial
   trial_launcher trial_slices"
 
 # Test files of tests/e2e that measure nothing: other tests may run at the same time.

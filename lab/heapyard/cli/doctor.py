@@ -44,7 +44,7 @@ def command(no_noise: bool, seconds: str, json_: bool) -> None:
     from ..execute.memory_source import obstacle_to_groups, source_finding
 
     duration = parse_duration(seconds)
-    checked = (*examine(places.results()), source_finding(obstacle_to_groups()))
+    checked = (*examine(places.results()), *_shared_folder(), source_finding(obstacle_to_groups()))
     findings = sorted(checked, key=lambda f: ORDER[f.severity])
     if not json_:
         console = _console()
@@ -56,6 +56,22 @@ def command(no_noise: bool, seconds: str, json_: bool) -> None:
         _print_noise(console, noise)
     elif not no_noise:
         console.print(f"\nThe noise was not measured: {obstacle}")
+
+
+def _shared_folder() -> list[Finding]:
+    """Where results lie on a file system that several machines share."""
+    from ..execute.machine.finding import Finding
+    from ..store import network_type
+
+    results = places.results()
+    folder = next(p for p in (results, *results.parents) if p.exists())
+    kind = network_type(folder)
+    if not kind:
+        return []
+    effect = "a rollback journal is kept there: each trial waits for the disk, and one machine at a time may run an experiment"
+    remedy = "measure into a local folder, then bring results together"
+    command = f"HEAPYARD_RESULTS=/var/tmp/results heapyard run STUDY; heapyard merge /var/tmp/results --into {folder}"
+    return [Finding("shared results", "warn", f"{folder} lies on {kind}", effect, remedy, command)]
 
 
 def _measure(seconds: float, *, quiet: bool) -> tuple[Noise | None, str]:

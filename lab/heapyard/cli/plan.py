@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..model import places
-from ..model.errors import HeapyardError
+from ..model.errors import HeapyardError, UsageError
 from .consoles import answers, remark
-from .options import change_system_option
+from .options import Duration, change_system_option
 
 if TYPE_CHECKING:
-    from ..model.experiment import Experiment
+    from ..model.experiment import Experiment, Settings
+    from ..model.record import Record
+    from .plan_fleet import FleetPlan
 
 PILOT_BLOCKS = 4
 
@@ -46,49 +48,110 @@ class Forecast:
     "--pilot/--no-pilot", default=True, help="Measure the noise first, the baseline against itself (default)."
 )
 @change_system_option
+@click.option("--fleet", type=click.IntRange(min=1), metavar="NODES", help="Simulate the study on so many machines.")
+@click.option(
+    "--from", "source", metavar="EXPERIMENT", help="With --fleet: go by the times of this one (default: the newest that fits)."
+)
+@click.option("--job-start", type=Duration(), help="With --fleet: what a job takes to start (default: as measured).")
+@click.option("--seed", type=click.IntRange(min=0), help="With --fleet: of the simulation.")
 @click.option("--json", "json_", is_flag=True, help="Print the plan as JSON.")
-def command(study: Path, scale: str | None, pilot: bool, change_system: bool, json_: bool) -> None:
+def command(
+    study: Path,
+    scale: str | None,
+    pilot: bool,
+    change_system: bool,
+    fleet: int | None,
+    source: str | None,
+    job_start: float | None,
+    seed: int | None,
+    json_: bool,
+) -> None:
     """Say what a study would run, how long it would take, and which differences it could find.
 
-    A short pilot runs the baseline against itself on every workload. Heapyard keeps nothing of it.
+    A short pilot runs the baseline against itself on every workload. Heapyard keeps nothing of it. With --fleet,
+    an earlier experiment of the same workloads takes the pilot's place, and nothing runs.
 
     \b
     Examples:
       heapyard plan studies/acdc/locality.toml
       heapyard plan studies/quick.toml --no-pilot
+      heapyard plan studies/quick.toml --fleet 30 --job-start 2s
     """
     from ..catalog.study import read_study
     from ..api.assemble import assemble
 
+    if fleet is None:
+        _refuse({"--from": source, "--job-start": job_start, "--seed": seed})
     read = read_study(places.studies(study), scale)
     allowed = replace(read, settings={**read.settings, "change_system": change_system})
-    experiment = assemble(allowed, to_run=pilot, say=remark)
-    forecasts = _forecasts(experiment) if pilot else _without_pilot(experiment)
-    if json_:
-        click.echo(json.dumps(_as_object(experiment, forecasts), indent=1, ensure_ascii=False))
+    experiment = assemble(allowed, to_run=pilot and fleet is None, say=remark)
+    if fleet is None:
+        forecasts = _forecasts(experiment, _pilot(experiment)) if pilot else _without_pilot(experiment)
+        simulated = None
     else:
-        _show(experiment, forecasts)
+        forecasts, simulated = _on_a_fleet(
+            experiment, fleet, study, source=source, pilot=pilot, job_start=job_start, seed=seed or 0
+        )
+    if json_:
+        found = _as_object(experiment, forecasts)
+        if simulated is not None:
+            from .plan_fleet import as_object
+
+            found["fleet"] = as_object(simulated)
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+    else:
+        _show(experiment, forecasts, simulated)
+
+
+def _refuse(given: dict[str, object]) -> None:
+    """UsageError for an option that says nothing without a fleet."""
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option} is for a fleet", remedy=f"Say how many machines: --fleet 10 {option} ...")
+
+
+def _on_a_fleet(
+    experiment: Experiment,
+    nodes: int,
+    study: Path,
+    *,
+    source: str | None,
+    pilot: bool,
+    job_start: float | None,
+    seed: int,
+) -> tuple[list[Forecast], FleetPlan]:
+    """The forecasts and the simulation, from an earlier experiment if there is one, else from a pilot if that is allowed."""
+    from .plan_fleet import earlier_record, fleet_plan, nothing_to_go_by
+
+    if experiment.settings.limits:
+        raise UsageError(f"{study} searches for capacities; how many blocks that takes is not known beforehand")
+    record = earlier_record(experiment, source, study)
+    if record is not None:
+        words = f"experiment {record.id}"
+    elif pilot:
+        record, words = _pilot(experiment), f"a pilot of {PILOT_BLOCKS} blocks on this machine"
+    else:
+        raise nothing_to_go_by(study)
+    forecasts = _forecasts(experiment, record)
+    blocks = {f.workload: f.blocks or 0 for f in forecasts}
+    return forecasts, fleet_plan(experiment, record, blocks, nodes, source=words, job_start=job_start, seed=seed)
 
 
 def _without_pilot(experiment: Experiment) -> list[Forecast]:
     return [Forecast(p.name, experiment.settings.blocks) for p in experiment.programs]
 
 
-def _forecasts(experiment: Experiment) -> list[Forecast]:
-    """A pilot of PILOT_BLOCKS blocks of baseline and control, and what follows from its noise.
-
-    HeapyardError when the baseline cannot be measured.
-    """
+def _pilot(experiment: Experiment) -> Record:
+    """PILOT_BLOCKS blocks of baseline and control, of which nothing stays on disk."""
     from .. import store
     from ..execute.experiment import carry_out
     from ..execute.host_memory import readying
     from ..execute.loop.signals import stop_on_signals
     from ..execute.scratch import ScratchFolder
     from ..execute.trial import run_trial
-    from ..stats.analyse import analyse
     from .progress import progress_for
 
-    settings, others = experiment.settings, len(experiment.treatments) - 2
+    settings = experiment.settings
     small = replace(
         experiment,
         title="a pilot",
@@ -105,16 +168,26 @@ def _forecasts(experiment: Experiment) -> list[Forecast]:
                 ending = carry_out(small, journal, run_trial, watcher=progress, stop=stop, make_ready=readying())
                 if ending == "interrupted":
                     raise KeyboardInterrupt
-            record = store.load_record(journal.folder)
+            return store.load_record(journal.folder)
     finally:
         lock.release()
+
+
+def _forecasts(experiment: Experiment, record: Record) -> list[Forecast]:
+    """What follows from the noise of the baseline in a pilot, or in an earlier experiment.
+
+    HeapyardError when the baseline was not measured.
+    """
+    from ..stats.analyse import analyse
+
+    settings, others = experiment.settings, len(experiment.treatments) - 2
     analysis = analyse(record.observations)
     found = []
     for program in experiment.programs:
         trials = [t for t in record.trials if t.workload == program.name and t.counted]
         time, memory = (analysis.cell(program.name, metric) for metric in analysis.primary)
         if not trials or time is None:
-            raise HeapyardError(f"the pilot could not measure {program.name} under {settings.baseline}")
+            raise HeapyardError(f"{program.name} could not be measured under {settings.baseline}")
         found.append(_forecast(experiment, program.name, trials, time, memory, max(others, 1)))
     return found
 
@@ -148,7 +221,7 @@ def _forecast(
     )
 
 
-def _show(experiment: Experiment, forecasts: list[Forecast]) -> None:
+def _show(experiment: Experiment, forecasts: list[Forecast], simulated: FleetPlan | None = None) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -182,13 +255,12 @@ def _show(experiment: Experiment, forecasts: list[Forecast]) -> None:
     if any(f.trial_seconds is None for f in forecasts):
         remark("without a pilot neither the duration nor the differences that can be found are known")
         return
-    total = sum((f.trial_seconds or 0) * ((f.blocks or 0) * len(treatments) + 1) for f in forecasts)
-    limit = f", at most {format_duration(settings.budget)} by its budget" if settings.budget is not None else ""
-    if settings.looks:
-        limit += ", less where something is settled earlier"
-    out.print(
-        Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}.")
-    )
+    if simulated is not None:
+        from .plan_fleet import show
+
+        show(simulated)
+    else:
+        _show_duration(settings, forecasts, len(treatments))
     out.print(
         Text(
             f"Noise: of one trial's {time} beyond its block. Time and memory: the smallest difference in {time} and in "
@@ -196,6 +268,21 @@ def _show(experiment: Experiment, forecasts: list[Forecast]) -> None:
             f"probability at {100 * settings.confidence:g} % confidence, corrected for {max(len(treatments) - 2, 1)} "
             "comparisons."
         )
+    )
+
+
+def _show_duration(settings: Settings, forecasts: list[Forecast], treatments: int) -> None:
+    """On this machine alone."""
+    from rich.text import Text
+
+    from ..model.units import format_duration
+
+    total = sum((f.trial_seconds or 0) * ((f.blocks or 0) * treatments + 1) for f in forecasts)
+    limit = f", at most {format_duration(settings.budget)} by its budget" if settings.budget is not None else ""
+    if settings.looks:
+        limit += ", less where something is settled earlier"
+    answers().print(
+        Text(f"Expected duration: {format_duration(total)}{limit}, if the others are as fast as {settings.baseline}.")
     )
 
 

@@ -12,6 +12,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "plan": ("heapyard.cli.plan", "Say what a study would run, how long it takes, and what it can find."),
     "resume": ("heapyard.cli.resume", "Continue an interrupted experiment, exactly as planned."),
     "results": ("heapyard.cli.results", "List the experiments on this machine."),
+    "merge": ("heapyard.cli.merge", "Bring experiments of other machines or folders together; none counts twice."),
     "show": ("heapyard.cli.show", "Show an experiment's answer, or the trials behind a number."),
     "report": ("heapyard.cli.report", "Write an experiment's HTML report."),
     "claims": ("heapyard.cli.claims", "Compare what the literature says with what was measured here."),

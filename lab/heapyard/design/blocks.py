@@ -39,9 +39,14 @@ def make_blocks(
     planned: list[Block] = []
     for number in sorted(set().union(*by_workload.values())):
         due = [w for w in workloads if number in by_workload[w]]
-        for workload in sorted(due, key=lambda w: _digest(seed, "workload", number, w)):
+        for workload in sorted(due, key=lambda w: place_in_round(seed, number, w)):
             planned.append(_block(workload, labels, number, 0, seed, stage, first_index + len(planned)))
     return planned
+
+
+def place_in_round(seed: int, number: int, workload: str) -> bytes:
+    """What the workloads of a round are sorted by."""
+    return _digest(seed, "workload", number, workload)
 
 
 def repeat(block: Block, *, seed: int, index: int) -> Block:

@@ -68,6 +68,7 @@ def snapshot(root: Path = Path("/")) -> dict[str, object]:
     """JSON-able facts; never raises for what a machine does not tell. About forty small reads."""
     files = Files(root)
     found: dict[str, object] = {name: value for name, path in _FILES.items() if (value := files.text(path)) is not None}
+    found["host"] = platform.node()
     found["kernel"] = platform.release()
     found["architecture"] = platform.machine()
     found["distribution"] = _release(files)

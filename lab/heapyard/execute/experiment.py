@@ -372,7 +372,8 @@ class _Loop:
     def _remaining(self) -> float:
         """Seconds to the end of what is planned, or of the budget if that comes first."""
         dropped, gone = self.tally.dropped(), self.tally.abandoned()
-        due = sum(self.tally.expected(b, dropped) for b in self.plan.due() if b.workload not in gone)
+        alike = self.plan.due_alike().items()
+        due = sum(n * self.tally.expected_of(w, labels, dropped) for (w, labels), n in alike if w not in gone)
         due += self.stages.later_seconds(gone, dropped)
         left = math.inf if self.settings.budget is None else max(self.settings.budget - self.tally.spent, 0.0)
         return min(due, left)

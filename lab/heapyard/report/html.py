@@ -109,6 +109,7 @@ def render(
         drawing=_drawing_script() if figures else "",
         highlight=highlight,
         trial_metrics=metrics,
+        step=page_data.step_of(record),
         settings=record.experiment.settings,
         counted=sum(t.counted for t in record.trials),
         compared="treatment" if any(t.levels for t in record.experiment.treatments) else "allocator",

@@ -66,13 +66,19 @@ def trial_metrics(record: Record, analysis: Analysis) -> tuple[str, ...]:
     return analysis.metrics[:room]
 
 
+def step_of(record: Record) -> int:
+    """A page shows every so many-th block of each program: 1, unless a fleet ran more trials than it has room for."""
+    return max(1, math.ceil(len(counted(record)) / MOST_NUMBERS))
+
+
 def trial_rows(record: Record, metrics: Sequence[str]) -> list[Row]:
-    """One row per counted trial; `place` is the number of its block and how far into the block it ran. O(n log n)."""
-    trials = counted(record)
-    blocks: dict[str, list[int]] = defaultdict(list)
-    for trial in trials:
-        if trial.block not in blocks[trial.workload]:
-            blocks[trial.workload].append(trial.block)
+    """One row per counted trial of the blocks that are shown; `place` is the number of its block and how far into the block
+    it ran. O(n)."""
+    turns: dict[str, dict[int, int]] = defaultdict(dict)  # the how-manieth of its program a block is
+    for trial in counted(record):
+        turns[trial.workload].setdefault(trial.block, len(turns[trial.workload]) + 1)
+    step = step_of(record)
+    trials = [t for t in counted(record) if (turns[t.workload][t.block] - 1) % step == 0]
     size = max(1, len(record.experiment.treatments))
     control = record.observations.control
     return [
@@ -81,7 +87,7 @@ def trial_rows(record: Record, metrics: Sequence[str]) -> list[Row]:
             "program": t.workload,
             "treatment": t.treatment,
             "control": bool(control) and t.treatment == control,
-            "round": (turn := blocks[t.workload].index(t.block) + 1),
+            "round": (turn := turns[t.workload][t.block]),
             "place": round(turn + (t.position + 0.5) / size, 3),
             "block": t.block,
             "at": format_duration(t.started),

@@ -9,7 +9,7 @@ same residuals show. Formulas would be wrong here: residuals of a block sum to n
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from .quantiles import t_two_sided
 from .residuals import Residuals, look_at
 
 SHUFFLES = 999
+HELD = 1 << 22  # numbers of shuffled residuals at a time
 OUTLYING = 0.05  # level of all outliers of a model together
 
 
@@ -134,20 +135,36 @@ def _order_effects(r: Array, block: np.ndarray, seed: int) -> tuple[OrderEffect,
     """Lag-1 correlation, drift within blocks and effect of the place; `r` in the order of the run, block by block."""
     if not r.any():
         return (OrderEffect(math.nan, 1.0),) * 3
-    draw = np.random.default_rng(seed)
     sizes = np.bincount(block)
     place = np.arange(len(r)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    keys = block + draw.random((SHUFFLES, len(r)))
-    rows = np.vstack([r, np.take_along_axis(np.tile(r, (SHUFFLES, 1)), np.argsort(keys, axis=1), axis=1)])
-    neighbours = (rows[:, :-1] * rows[:, 1:]).sum(axis=1) / float((r**2).sum())
     reach = np.maximum(sizes - 1, 1)[block]
     x = place / reach - 0.5
     x[sizes[block] < 2] = 0.0
-    drift = rows @ x / float(x @ x) if x.any() else np.zeros(len(rows))
     per_place = np.bincount(place)
     chosen = (place[:, None] == np.arange(len(per_place))) / per_place
-    spread = np.sqrt((((rows @ chosen) ** 2) * per_place).sum(axis=1) / len(r))
+    found = []
+    for rows in (r[None, :], *_shuffles(r, block, sizes, seed)):
+        neighbours = (rows[:, :-1] * rows[:, 1:]).sum(axis=1) / float((r**2).sum())
+        drift = rows @ x / float(x @ x) if x.any() else np.zeros(len(rows))
+        spread = np.sqrt((((rows @ chosen) ** 2) * per_place).sum(axis=1) / len(r))
+        found.append((neighbours, drift, spread))
+    neighbours, drift, spread = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return _judged(neighbours, two_sided=True), _judged(drift, two_sided=True), _judged(spread, two_sided=False)
+
+
+def _shuffles(r: Array, block: np.ndarray, sizes: np.ndarray, seed: int) -> Iterator[Array]:
+    """SHUFFLES rows of `r` shuffled within blocks, some at a time: all at once would take gigabytes for a fleet's trials."""
+    draw = np.random.default_rng(seed)
+    at_once = max(HELD // len(r), 1)
+    alike = int(sizes[0]) if (sizes == sizes[0]).all() else 0
+    for begun in range(0, SHUFFLES, at_once):
+        keys = draw.random((min(at_once, SHUFFLES - begun), len(r)))
+        if alike:  # many short sorts take less than a long one
+            cells = (len(keys), len(sizes), alike)
+            order = np.argsort(keys.reshape(cells), axis=2)
+            yield np.take_along_axis(np.broadcast_to(r.reshape(1, *cells[1:]), cells), order, axis=2).reshape(len(keys), -1)
+        else:
+            yield r[np.argsort(block + keys, axis=1)]
 
 
 def _judged(statistics: Array, *, two_sided: bool) -> OrderEffect:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ..model.errors import HeapyardError
 from ..model.metrics import METRICS
+from .filesystem import network_type
 
 SCHEMA_VERSION = 3
 FILE_NAME = "experiment.sqlite"
@@ -56,7 +58,7 @@ def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> sqlite3.Co
 
     HeapyardError when that is not possible.
     """
-    draft = path.with_name(path.name + ".part")
+    draft = _draft(path)
     schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
     with explained(path), closing(_connect(f"{draft.absolute().as_uri()}?mode=rwc")) as connection:
         connection.executescript(f"BEGIN; {schema} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
@@ -75,10 +77,15 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         for version in range(_check_version(connection, path), SCHEMA_VERSION):
             connection.executescript(f"BEGIN; {_STEPS[version]} PRAGMA user_version={version + 1}; COMMIT;")
-        # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last
-        # commits.
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
+        if network_type(path):
+            # A write-ahead log needs memory that all readers share; across machines there is none. FULL is SQLite's default.
+            connection.execute("PRAGMA journal_mode=DELETE")
+            connection.execute("PRAGMA synchronous=FULL")
+        else:
+            # NORMAL in WAL mode: a killed process loses nothing that was committed; a power failure may lose the last
+            # commits.
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
     return connection
 
 
@@ -99,6 +106,45 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def copy(source: Path, target: Path, change: Callable[[sqlite3.Connection], None]) -> None:
+    """The file as it is at this moment, perhaps being written, under another name; `change` may alter the copy before it appears.
+
+    It appears whole or not at all. HeapyardError when that is not possible.
+    """
+    draft = _draft(target)
+    with closing(open_to_read(source)) as read, explained(target), closing(sqlite3.connect(draft)) as connection:
+        with explained(source):
+            read.backup(connection)
+        connection.execute("PRAGMA journal_mode=DELETE")
+        change(connection)
+        connection.commit()
+    draft.replace(target)
+
+
+def upgraded(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A file of an older version as one of the newest, in memory."""
+    newer = sqlite3.connect(":memory:", isolation_level=None)
+    newer.row_factory = sqlite3.Row
+    connection.backup(newer)
+    (version,) = newer.execute("PRAGMA user_version").fetchone()
+    for step in range(version, SCHEMA_VERSION):
+        newer.executescript(_STEPS[step])
+    return newer
+
+
+def fold(path: Path) -> None:
+    """Bring the file's log into the file, which may then be replaced; the caller holds the experiment's lock.
+
+    A log that stayed would be taken for the new file's. HeapyardError while another process reads the file for long.
+    """
+    for _ in range(100):
+        close(open_to_write(path), tidy=True)
+        if not path.with_name(path.name + "-wal").exists():
+            return
+        time.sleep(0.1)
+    raise HeapyardError(f"{path}: another process has been reading it for ten seconds", remedy="Try again when it is done.")
+
+
 def close(connection: sqlite3.Connection, *, tidy: bool) -> None:
     """Close; `tidy` folds the log into the one file, which then opens anywhere, read-only folders included."""
     if tidy:
@@ -107,6 +153,14 @@ def close(connection: sqlite3.Connection, *, tidy: bool) -> None:
         except sqlite3.Error:
             pass  # a reader is looking or the disk is full; the log beside the file is part of the record then
     connection.close()
+
+
+def _draft(path: Path) -> Path:
+    """Where a file is written before it gets its name; what a killed process left there is removed."""
+    draft = path.with_name(path.name + ".part")
+    for name in (draft.name, draft.name + "-journal"):
+        draft.with_name(name).unlink(missing_ok=True)
+    return draft
 
 
 def _connect(uri: str) -> sqlite3.Connection:

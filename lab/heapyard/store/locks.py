@@ -10,13 +10,16 @@ import errno
 import fcntl
 import json
 import os
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ..model.damage import DAMAGE, object_of
 from ..model.errors import HeapyardError
+from .filesystem import network_type
 
+_LEASE = ".heapyard-merge"  # in a folder of results that several machines share
 _POLL = 0.5  # seconds between looks at a lock that another experiment holds
 
 
@@ -94,6 +97,49 @@ class ExperimentLock:
 
     def release(self) -> None:
         os.close(self._file)
+
+
+class FolderLock:
+    """Held while experiments are brought together in a folder of results; a context manager that waits for others.
+
+    A lock on a folder holds among the processes of one machine. Where several share the folder, a file that only one can create
+    holds between them. HeapyardError where a process of another machine has it, which this one cannot ask.
+    """
+
+    def __init__(self, folder: Path, *, poll: float = 0.05):
+        self._folder, self._poll = folder, poll
+        self._lease = folder / _LEASE if network_type(folder) else None
+
+    def __enter__(self) -> FolderLock:
+        self._file = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            while not _try_lock(self._file):
+                time.sleep(self._poll)
+            if self._lease is not None:
+                self._take(self._lease)
+        except BaseException:
+            os.close(self._file)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lease is not None:
+            self._lease.unlink(missing_ok=True)
+        os.close(self._file)
+
+    def _take(self, lease: Path) -> None:
+        host = socket.gethostname()
+        try:
+            with lease.open("x") as file:
+                file.write(host)
+        except FileExistsError:
+            holder = lease.read_text(errors="replace").strip()
+            if holder != host:
+                raise HeapyardError(
+                    f"{lease}: {holder or 'another machine'} is bringing experiments together here",
+                    remedy="Wait for it. If it was killed, remove the file.",
+                ) from None
+            # This machine's lock on the folder is ours, so whoever wrote the file is gone.
 
 
 def is_locked(folder: Path) -> bool:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from dataclasses import replace
+from sys import intern
 from typing import TypeVar
 
 from ..model.answers import wrong_answers
@@ -106,15 +107,23 @@ def read_plan(connection: sqlite3.Connection) -> list[tuple[Block, BlockStatus]]
 def read_trials(connection: sqlite3.Connection) -> tuple[TrialRecord, ...]:
     """Every trial that was started, in the order they ran; wrong answers are failures. O(trials x metrics)."""
     metrics: dict[int, dict[str, float]] = defaultdict(dict)
-    for row in connection.execute("SELECT trial, metric, value FROM response"):
-        metrics[row["trial"]][row["metric"]] = row["value"]
+    for trial, metric, value in connection.execute("SELECT trial, metric, value FROM response"):
+        metrics[trial][intern(metric)] = value  # one name for all trials: they are most of what is held
     node = ", block.node" if _has_nodes(connection) else ""
     query = (
         f"SELECT trial.*, block.attempt, block.stage, block.round, block.workload, block.status AS block_status{node} "
         "FROM trial JOIN block ON block.id = trial.block WHERE trial.status != 'planned' "
         "ORDER BY trial.started, trial.id"
     )
-    trials = [_trial(row, _in_display_order(metrics.get(row["id"], {}))) for row in connection.execute(query)]
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # nearly all trials have the same metrics
+
+    def ordered(found: dict[str, float]) -> dict[str, float]:
+        names = tuple(found)
+        if names not in orders:
+            orders[names] = display_order(names)
+        return {name: found[name] for name in orders[names]}
+
+    trials = [_trial(row, ordered(metrics.pop(row["id"], {}))) for row in connection.execute(query)]
     programs = [decode(Program, r[0]) for r in connection.execute("SELECT definition_json FROM program")]
     wrong = wrong_answers(trials, programs, _reference(connection))
     return tuple(_judged(t, wrong[t.id]) if t.id in wrong else t for t in trials)
@@ -170,28 +179,24 @@ def _reference(connection: sqlite3.Connection) -> set[str]:
     return {baseline, *(r[0] for r in connection.execute("SELECT label FROM treatment WHERE role = 'control'"))}
 
 
-def _in_display_order(metrics: dict[str, float]) -> dict[str, float]:
-    return {name: metrics[name] for name in display_order(metrics.keys())}
-
-
 def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
     counted = row["status"] == "ok" and row["block_status"] == "done" and row["stage"] in COUNTED_STAGES
     return TrialRecord(
         id=row["id"],
         block=row["block"],
         attempt=row["attempt"],
-        stage=row["stage"],
-        workload=row["workload"],
-        treatment=row["treatment"],
+        stage=intern(row["stage"]),
+        workload=intern(row["workload"]),
+        treatment=intern(row["treatment"]),
         position=row["position"],
         status=row["status"],
         counted=counted,
         started=row["started"],
         ended=row["ended"] if row["ended"] is not None else row["started"],
         metrics=metrics,
-        command_line=row["command_line"],
-        provider=row["provider"],
-        answer=row["answer"],
+        command_line=intern(row["command_line"]),
+        provider=intern(row["provider"]),
+        answer=intern(row["answer"]),
         exit_code=row["exit_code"],
         signal=row["signal"],
         reason=row["reason"],
@@ -202,7 +207,7 @@ def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
         series=row["series"],
         round=row["round"],
         result=_later(row, "result"),
-        node=_later(row, "node"),
+        node=intern(_later(row, "node")),
         loaded=_loaded(row["detail_json"]),
     )
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,11 +18,18 @@ Pair = tuple[str, str]  # workload, treatment label
 
 
 class Plan:
-    """Every change goes to the journal first. Queries are O(blocks log blocks)."""
+    """Every change goes to the journal first. What is asked at every trial is O(1), or O(workloads); a change is O(due blocks)
+    moves of pointers; the rest is O(blocks)."""
 
     def __init__(self, experiment: Experiment, journal: Journal):
         self._experiment, self._journal = experiment, journal
-        self._blocks: dict[int, tuple[Block, BlockStatus]] = {b.index: (b, status) for b, status in journal.plan()}
+        self._blocks: dict[int, tuple[Block, BlockStatus]] = {}
+        self._due: dict[str, list[Block]] = defaultdict(list)  # by stage, in the order they run
+        self._alike: Counter[tuple[str, tuple[str, ...]]] = Counter()  # due blocks by workload and labels
+        self._counts: Counter[BlockStatus] = Counter()  # the warm-up apart
+        self._firsts: Counter[str] = Counter()  # first attempts by stage
+        for block, status in journal.plan():
+            self._enter(block, status)
 
     def __bool__(self) -> bool:
         return bool(self._blocks)
@@ -45,15 +54,21 @@ class Plan:
 
     def end(self, block: Block, status: BlockStatus) -> None:
         self._journal.end_block(block, status)
-        self._blocks[block.index] = (block, status)
+        self._leave(block)
+        self._enter(block, status)
 
     def due(self, stage: str | None = None) -> list[Block]:
         """Planned blocks of the stage (or of all) in the order they run; repeated ones at the end of their round.
 
         What tripped a guard may be over by then.
         """
-        due = (b for b, status in self._blocks.values() if status == "planned" and stage in (None, b.stage))
-        return sorted(due, key=lambda b: (b.round, b.attempt > 0, b.index))
+        if stage is not None:
+            return list(self._due[stage])
+        return sorted((b for blocks in self._due.values() for b in blocks), key=_turn)
+
+    def due_alike(self) -> Mapping[tuple[str, tuple[str, ...]], int]:
+        """How many due blocks there are of a workload with these labels, in alphabetical order."""
+        return self._alike
 
     def cut_short(self) -> list[Block]:
         """Blocks that were begun and not ended: where an earlier session was interrupted."""
@@ -84,7 +99,7 @@ class Plan:
 
     def count(self, *wanted: BlockStatus) -> int:
         """Blocks of these states, the warm-up apart."""
-        return sum(status in wanted and block.stage != WARM_UP for block, status in self._blocks.values())
+        return sum(self._counts[status] for status in wanted)
 
     @property
     def done(self) -> int:
@@ -99,13 +114,44 @@ class Plan:
     def certain(self) -> int:
         """Blocks that the share of repeated ones is taken of: the first stage, or what is done if that is more. What a second
         stage plans may be far more than the budget ever lets it run."""
-        first = PILOT if any(self.of(PILOT)) else MAIN
-        return max(sum(block.attempt == 0 for block in self.of(first)), self.done)
+        return max(self._firsts[PILOT] or self._firsts[MAIN], self.done)
 
     def _add(self, blocks: list[Block]) -> None:
         if blocks:
             self._journal.add_blocks(blocks)
-            self._blocks.update((b.index, (b, "planned")) for b in blocks)
+            for block in blocks:
+                self._enter(block, "planned")
+
+    def _enter(self, block: Block, status: BlockStatus) -> None:
+        if block.index not in self._blocks and block.attempt == 0:
+            self._firsts[block.stage] += 1
+        self._blocks[block.index] = block, status
+        if block.stage != WARM_UP:
+            self._counts[status] += 1
+        if status == "planned":
+            insort(self._due[block.stage], block, key=_turn)
+            self._alike[_kind(block)] += 1
+
+    def _leave(self, block: Block) -> None:
+        """Before the block gets another status."""
+        _, status = self._blocks[block.index]
+        if block.stage != WARM_UP:
+            self._counts[status] -= 1
+        if status == "planned":
+            due = self._due[block.stage]
+            del due[bisect_left(due, _turn(block), key=_turn)]
+            self._alike[_kind(block)] -= 1
+            if not self._alike[_kind(block)]:
+                del self._alike[_kind(block)]
+
+
+def _turn(block: Block) -> tuple[int, bool, int]:
+    """Rounds in order; in a round, repeated blocks last."""
+    return block.round, block.attempt > 0, block.index
+
+
+def _kind(block: Block) -> tuple[str, tuple[str, ...]]:
+    return block.workload, tuple(sorted(block.order))
 
 
 def _without(block: Block, dropped: set[Pair]) -> Block:

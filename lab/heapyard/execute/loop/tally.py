@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import mean
 
-from ...design.interleaving import Timed, interpreted, slices_lead
-from ...model.answers import wrong_answers
+from ...design.interleaving import Timed, interpreted, is_whole, slices_lead
 from ...model.experiment import Block, Experiment, TrialOutcome
 from ...model.metrics import PRIMARY_TIME, SLICES
 from ...model.record import TrialRecord
-from .plan import WARM_UP, Pair
+from .answers import Answers
+from .plan import MAIN, WARM_UP, Pair
 
 FAILURES_TO_DROP = 2  # of one treatment on one workload
 
@@ -37,7 +38,11 @@ class Seen:
 
 
 class Tally:
-    """Trials of one experiment as they come in. Queries are O(trials) at most, and asked between trials only."""
+    """Trials of one experiment as they come in.
+
+    What is asked at every trial or block costs O(workloads x treatments) at most, however many trials there were; what is asked
+    at the end of a stage costs O(trials of the workload).
+    """
 
     def __init__(self, experiment: Experiment):
         self._experiment = experiment
@@ -45,9 +50,15 @@ class Tally:
         # Wall time sizes the plan; the responses that the verdict speaks of are what looks ask about.
         self._watched = {PRIMARY_TIME, "cpu", SLICES, experiment.settings.time_metric, experiment.settings.memory_metric}
         self._reference = {self._baseline, *(t.label for t in experiment.treatments if t.role == "control")}
-        self._seen: list[Seen] = []
-        self._leads: tuple[int, dict[str, bool]] = 0, {}  # by workload, as after so many trials
-        self._seconds: dict[Pair, list[float]] = defaultdict(list)
+        self._of: dict[str, list[Seen]] = defaultdict(list)  # by workload
+        self._trials, self._spent, self._tripped = 0, 0.0, set[int]()
+        self._seconds: dict[Pair, list[float]] = defaultdict(list)  # ascending
+        self._held: dict[Pair, float] = {}  # most bytes of a whole trial
+        self._answers = Answers(experiment, self._reference)
+        self._timed: dict[str, list[Timed]] = defaultdict(list)  # what the choice of slices rests on
+        self._told: set[tuple[str, bool]] = set()  # workload, sliced: a trial after the pilot has told that
+        self._leads: dict[str, bool] | None = None
+        self._costs: dict[str, float] = {}  # of slices, by workload
 
     def add(self, block: Block, position: int, trial: int, outcome: TrialOutcome, seconds: float) -> None:
         """A trial that has just ended."""
@@ -90,33 +101,50 @@ class Tally:
         return {name: metrics[name] for name in self._watched if name in metrics}
 
     def _add(self, seen: Seen) -> None:
-        self._seen.append(seen)
+        pair = seen.workload, seen.treatment
+        self._of[seen.workload].append(seen)
+        self._spent += seen.seconds
+        self._answers.add(seen)
         if seen.status in ("ok", "failed"):
-            self._seconds[seen.workload, seen.treatment].append(seen.seconds)
+            self._trials += 1
+            insort(self._seconds[pair], seen.seconds)
+        if seen.tripped:
+            self._tripped.add(seen.block)
+        if seen.status == "ok":
+            self._add_timed(seen)
+            if SLICES not in seen.responses:
+                held = seen.responses.get(self._experiment.settings.memory_metric, 0.0)
+                self._held[pair] = max(held, self._held.get(pair, 0.0))
+
+    def _add_timed(self, seen: Seen) -> None:
+        """What was decided after the pilot stays so: of the trials of a program that tell it, one is as good as all."""
+        settings, sliced = self._experiment.settings, SLICES in seen.responses
+        if settings.blocks is None and seen.stage == MAIN:
+            if is_whole(seen.round, settings.pilot_blocks) or (seen.workload, sliced) in self._told:
+                return
+            self._told.add((seen.workload, sliced))
+        timed = Timed(seen.stage, seen.round, seen.block, seen.treatment, sliced, seen.responses.get(PRIMARY_TIME, 0.0))
+        self._timed[seen.workload].append(timed)
+        self._leads = None
 
     @property
     def trials(self) -> int:
         """Trials that ended, whatever came of them."""
-        return sum(s.status in ("ok", "failed") for s in self._seen)
+        return self._trials
 
     @property
     def spent(self) -> float:
         """Seconds in trials so far, in all sessions."""
-        return sum(s.seconds for s in self._seen)
+        return self._spent
 
     @property
     def tripped_blocks(self) -> int:
         """Blocks in which a guard tripped, the one in hand included."""
-        return len({s.block for s in self._seen if s.tripped})
+        return len(self._tripped)
 
     def failures(self) -> dict[Pair, int]:
         """Failed trials by (workload, treatment), wrong answers included; only pairs that failed."""
-        wrong = wrong_answers(self._seen, self._experiment.programs, self._reference)
-        counts: dict[Pair, int] = defaultdict(int)
-        for s in self._seen:
-            if s.status == "failed" or s.id in wrong:
-                counts[s.workload, s.treatment] += 1
-        return dict(counts)
+        return self._answers.failures()
 
     def dropped(self) -> set[Pair]:
         """(workload, treatment) pairs that are not launched again."""
@@ -129,42 +157,41 @@ class Tally:
     def typical(self, workload: str, label: str) -> float:
         """Seconds a trial takes: the median so far; of the baseline if the treatment has not run; 0 if nothing has."""
         seconds = self._seconds.get((workload, label)) or self._seconds.get((workload, self._baseline))
-        return median(seconds) if seconds else 0.0
+        if not seconds:
+            return 0.0
+        middle = len(seconds) // 2
+        return seconds[middle] if len(seconds) % 2 else (seconds[middle - 1] + seconds[middle]) / 2
 
     def whole_trials(self, workload: str) -> list[Mapping[str, float]]:
         """What the baseline's whole trials said so far, the warm-up and its control included: wall time, CPU time, and the
         responses that the verdict speaks of."""
         return [
             s.responses
-            for s in self._seen
-            if s.workload == workload and s.treatment in self._reference and s.status == "ok" and SLICES not in s.responses
+            for s in self._of[workload]
+            if s.treatment in self._reference and s.status == "ok" and SLICES not in s.responses
         ]
 
     def most_held(self, workload: str, label: str) -> float:
         """Bytes that whole trials held at most; those of the baseline (its control included) where the treatment has had none;
         0 before the first."""
-        metric, whole = self._experiment.settings.memory_metric, [s for s in self._seen if s.workload == workload]
-        whole = [s for s in whole if s.status == "ok" and SLICES not in s.responses]
-        of = [s for s in whole if s.treatment == label] or [s for s in whole if s.treatment in self._reference]
-        return max((s.responses.get(metric, 0.0) for s in of), default=0.0)
+        if (workload, label) in self._held:
+            return self._held[workload, label]
+        return max((self._held.get((workload, one), 0.0) for one in self._reference), default=0.0)
 
     def slices_lead(self, workload: str) -> bool:
         """Are the workload's times taken in slices? See design.interleaving."""
-        if self._leads[0] != len(self._seen):
-            timed: dict[str, list[Timed]] = defaultdict(list)
-            for s in self._seen:
-                if s.status == "ok":
-                    wall = s.responses.get(PRIMARY_TIME, 0.0)
-                    timed[s.workload].append(Timed(s.stage, s.round, s.block, s.treatment, SLICES in s.responses, wall))
-            self._leads = len(self._seen), slices_lead(self._experiment.settings, timed)
-        return self._leads[1].get(workload, False)
+        if self._leads is None:
+            self._leads = slices_lead(self._experiment.settings, self._timed)
+        return self._leads.get(workload, False)
 
     def cost_of_slices(self, workload: str) -> float | None:
         """CPU time in the first block that ran in slices over that of whole trials, of the same treatments; None before."""
+        if workload in self._costs:
+            return self._costs[workload]
         alone: dict[str, list[float]] = defaultdict(list)
         sliced: dict[int, dict[str, float]] = defaultdict(dict)
-        for s in self._seen:
-            if s.workload == workload and s.status == "ok" and s.responses.get("cpu", 0) > 0:
+        for s in self._of[workload]:
+            if s.status == "ok" and s.responses.get("cpu", 0) > 0:
                 if SLICES in s.responses:
                     sliced[s.block][s.treatment] = math.log(s.responses["cpu"])
                 elif not sliced and s.stage != WARM_UP:
@@ -172,12 +199,18 @@ class Tally:
         if not sliced:
             return None
         ratios = [cpu - mean(alone[label]) for label, cpu in sliced[min(sliced)].items() if label in alone]
+        if ratios and len(sliced) > 1:  # the first of them has ended
+            self._costs[workload] = math.exp(mean(ratios))
         return math.exp(mean(ratios)) if ratios else None
 
     def expected(self, block: Block, dropped: Iterable[Pair] = ()) -> float:
         """Seconds the block will take without the dropped treatments."""
-        out = {label for workload, label in dropped if workload == block.workload}
-        return sum(self.typical(block.workload, label) for label in block.order if label not in out)
+        return self.expected_of(block.workload, block.order, dropped)
+
+    def expected_of(self, workload: str, labels: Iterable[str], dropped: Iterable[Pair] = ()) -> float:
+        """The same of any block of the workload with these labels."""
+        out = {label for of, label in dropped if of == workload}
+        return sum(self.typical(workload, label) for label in labels if label not in out)
 
     def measured(self, workload: str) -> list[str]:
         """Labels that never failed on the workload, in plan order."""
@@ -189,8 +222,9 @@ class Tally:
         that the verdict speaks of."""
         lead = self.slices_lead(workload)
         found: dict[int, dict[str, float]] = {index: {} for index in blocks}
-        for s in self._seen:
-            value = interpreted(s.responses, lead=lead).get(metric, math.nan)
-            if s.workload == workload and s.block in found and s.status == "ok" and value > 0:
-                found[s.block][s.treatment] = math.log(value)
+        for s in self._of[workload]:
+            if s.block in found and s.status == "ok":
+                value = interpreted(s.responses, lead=lead).get(metric, math.nan)
+                if value > 0:
+                    found[s.block][s.treatment] = math.log(value)
         return [[row[label] for label in labels] for row in found.values() if all(label in row for label in labels)]
