@@ -9,20 +9,25 @@ import click
 
 from ..model.errors import UsageError
 
-# name -> (module with a click command named `command`, help line)
+# name -> (module of the click command, help line)
 PARTS = {
+    "status": ("heapyard.cli.fleet_jobs", "List blocks and jobs: state, node, since when."),
+    "cancel": ("heapyard.cli.fleet_jobs", "End all jobs of an experiment."),
     "try": ("heapyard.cli.fleet_try", "Try a fleet on this machine: a throw-away Slurm with some nodes."),
 }
 
 
 class _FleetGroup(click.Group):
-    """A group whose commands are named in a table and imported only when called."""
+    """A group whose commands are named in a table and imported only when called: `NAME` of their module, else `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(PARTS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return importlib.import_module(PARTS[cmd_name][0]).command if cmd_name in PARTS else None
+        if cmd_name not in PARTS:
+            return None
+        module = importlib.import_module(PARTS[cmd_name][0])
+        return getattr(module, cmd_name, None) or module.command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

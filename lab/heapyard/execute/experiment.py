@@ -81,7 +81,7 @@ class Here:
             course.plan.repeat(block)
 
     def run_stage(self, course: Course, stage: str) -> None:
-        while (block := course.next(stage)) is not None:
+        while (block := next(course.fitting(stage), None)) is not None:
             if block.workload in course.tally.abandoned():
                 course.plan.end(block, "abandoned")
                 continue

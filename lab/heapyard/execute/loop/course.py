@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from ...design.interleaving import SHORTEST, is_whole, slice_length
@@ -67,21 +67,22 @@ class Course:
             self.event(kind, text)
         return bool(self.plan.due(MAIN))
 
-    def next(self, stage: str, out: Collection[Block] = ()) -> Block | None:
-        """The next block to run; None when there is none, or none that is expected to end within the budget.
+    def fitting(self, stage: str, out: Collection[Block] = ()) -> Iterator[Block]:
+        """Blocks that are due, in order, as long as they are expected to end within the budget with those before them.
 
-        `out`: blocks that run elsewhere already. What they are expected to take is spent.
+        `out`: blocks that run elsewhere already; what they are expected to take is spent. O(blocks log blocks).
         """
-        budget, dropped = self.settings.budget, self.tally.dropped()
-        away = {block.index for block in out}
+        budget, dropped, away = self.settings.budget, self.tally.dropped(), {block.index for block in out}
         bound = self.tally.spent + sum(self.tally.expected(block, dropped) for block in out)
         for block in self.plan.due(stage):
             if block.index in away:
                 continue
-            if stage == WARM_UP or budget is None or bound + self.tally.expected(block, dropped) <= budget:
-                return block
-            self.short_of_budget = True
-        return None
+            seconds = self.tally.expected(block, dropped)
+            if stage == WARM_UP or budget is None or bound + seconds <= budget:
+                yield block
+                bound += seconds
+            else:
+                self.short_of_budget = True
 
     def errand(self, block: Block) -> Errand:
         """All that it takes to run the block, as it stands now."""
