@@ -52,7 +52,7 @@ class Closing:
     warm_up: float = 0.0  # seconds of it in a launch that is not counted, the node's first of this workload
     positions: tuple[int, ...] = ()  # whose trials are there
     events: tuple[tuple[str, str], ...] = ()  # kind, text
-    snapshot: dict[str, Any] = field(default_factory=dict)  # the node's state (execute.environment), and how it differs
+    snapshot: dict[str, object] = field(default_factory=dict)  # the node's state (execute.environment), and how it differs
 
 
 @dataclass(frozen=True, slots=True)
