@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ... import __version__
@@ -115,12 +115,13 @@ class Dispatch:
             return
         most = min(self._engine.most, at_once - len(out)) if out else self._engine.most
         gone, chosen = course.tally.abandoned(), list[Errand]()
+        cut = sum(o.parcel.errand.repeatable for o in self._out.values())
         course.short_of_budget = False
         for block in course.fitting(stage, out):
             if block.workload in gone:
                 course.plan.end(block, "abandoned")
             elif len(chosen) < most:
-                chosen.append(course.errand(block))
+                chosen.append(course.errand(block, cut + sum(errand.repeatable for errand in chosen)))
             else:
                 break
         if chosen:
@@ -244,10 +245,11 @@ class Dispatch:
         for kind, text in closing.events:
             course.event(kind, text)
         if closing.ended in ("done", "tripped", "released"):
-            errand = out.parcel.errand
+            cut = closing.ended == "tripped"
+            errand = replace(out.parcel.errand, repeatable=cut or course.may_repeat())
             outcomes = ((t.position, t.outcome) for t in sorted(returned.trials, key=lambda t: t.began))
             again = cut_by_guard(errand, outcomes, course.event)
-            course.ended(out.block, again=again or closing.ended == "tripped")
+            course.ended(out.block, again=again or cut)
             del self._out[out.block.index]
             shutil.rmtree(out.folder, ignore_errors=True)  # all of it is in the experiment's file
         else:
