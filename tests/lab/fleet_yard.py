@@ -31,7 +31,7 @@ class Nodes:
     when it has dealt with the job.
     """
 
-    stays = True
+    stays, ask = True, 0.0
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, launch: FakeLaunch, names: Sequence[str] = ("n1", "n2", "n3")):
         self.most, self.names, self.launch = 1000, names, launch

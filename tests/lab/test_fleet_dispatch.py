@@ -183,7 +183,7 @@ def test_another_controller_goes_on(site: Site) -> None:
     assert len(waiting) == 6
     for number, folder in list(waiting.items())[:3]:
         site.engine.run(folder, int(number))
-    site.engine.waiting = {n: f for n, f in list(waiting.items())[3:5]}
+    site.engine.waiting = dict(list(waiting.items())[3:5])
 
     class Later(Watcher):
         def waits(self, away: Away) -> None:
@@ -246,7 +246,7 @@ def test_a_time_limit_shorter_than_a_block_is_refused(tmp_path: Path, monkeypatc
             return super().__call__(*words, **more)
 
     site = Site(tmp_path, monkeypatch, Slow(), fleet={"time_limit": 0.06})
-    with pytest.raises(UsageError, match="is expected to take .* longer than the time limit of a job, 60 ms") as told:
+    with pytest.raises(UsageError, match=r"is expected to take .* longer than the time limit of a job, 60 ms") as told:
         site.run()
     assert "--time-limit" in (told.value.remedy or "")
 

@@ -36,7 +36,6 @@ from .parts import Part, lay_out, needed_by, parts_of
 from .room import Room
 
 POLL = 1.0  # seconds between looks at the shared folder
-ASK = 5.0  # seconds between questions to the engine
 READS = 3  # looks at a damaged record before it counts as damaged: a network folder may show it late
 MOST_LOST = 3  # times that one block may be lost or refused
 STARTING = 300.0  # seconds of a job beside its trials: the machine's lock, copies, a launch to warm up
@@ -61,7 +60,7 @@ class Dispatch:
         self, experiment: Experiment, journal: StoredJournal, engine: Engine, room: Room, stop: threading.Event, poll: float = POLL
     ):
         self._experiment, self._journal, self._engine, self._room, self._stop = experiment, journal, engine, room, stop
-        self._poll, self._ask = poll, ASK * poll / POLL
+        self._poll = poll
         self._fleet = experiment.settings.fleet
         self._out: dict[int, _Out] = {}
         self._parts: tuple[Part, ...] = ()
@@ -198,7 +197,7 @@ class Dispatch:
     def _ended_silently(self, course: Course) -> bool:
         """Repeats blocks whose jobs the engine does not name any more, asked twice."""
         now = time.monotonic()
-        if now - self._asked < self._ask:
+        if now - self._asked < self._engine.ask:
             return False
         self._asked = now
         jobs = self._engine.jobs()
