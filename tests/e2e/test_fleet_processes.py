@@ -38,12 +38,19 @@ def holders(yard) -> list[int]:
 
 
 def test_an_agent_is_killed_and_then_the_controller_and_nothing_is_lost_or_doubled(yard):
-    process = yard.start(*fleet(yard, milliseconds=150))
-    wait_until(lambda: len([t for t in yard.results.glob("*/fleet/blocks/*/trial-*.json")]) >= 1 and len(yard.trials()) >= 1)
-    agents = holders(yard)
-    assert agents
-    for pid in agents:
-        os.kill(pid, signal.SIGKILL)
+    process = yard.start(*fleet(yard, milliseconds=300))
+    killed: list[int] = []
+
+    def kill_in_a_block() -> bool:
+        """Once its first trial is written, and the warm-up is in the experiment's file."""
+        begun = [path.parent for path in yard.results.glob("*/fleet/blocks/*/trial-*.json")]
+        if yard.trials() and any(not (folder / "closing.json").exists() for folder in begun):
+            for pid in holders(yard):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+        return bool(killed)
+
+    wait_until(kill_in_a_block)
     wait_until(lambda: any("ended without a word" in event.text for event in yard.record().events))
     wait_until(lambda: any(yard.results.glob("*/fleet/blocks/*/lease")))
     os.killpg(process.pid, signal.SIGKILL)
@@ -59,12 +66,12 @@ def test_an_agent_is_killed_and_then_the_controller_and_nothing_is_lost_or_doubl
 
 def slurm(folder: Path, sbatch: str) -> dict[str, str]:
     """Commands named like Slurm's, of which sbatch does what the test wants."""
-    bin = folder / "bin"
-    bin.mkdir(exist_ok=True)
+    commands = folder / "bin"
+    commands.mkdir(exist_ok=True)
     for name, text in {"sbatch": sbatch, "squeue": "exit 0", "srun": "exit 0", "scancel": "exit 0"}.items():
-        (bin / name).write_text(f"#!/bin/sh\n{text}\n")
-        (bin / name).chmod(0o755)
-    return {"PATH": f"{bin}:{os.environ['PATH']}"}
+        (commands / name).write_text(f"#!/bin/sh\n{text}\n")
+        (commands / name).chmod(0o755)
+    return {"PATH": f"{commands}:{os.environ['PATH']}"}
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 from yard import FakeLaunch, experiment
 
 from heapyard.execute.experiment import Ending, carry_out
-from heapyard.execute.fleet.agent import carry_out_block
-from heapyard.execute.fleet.dispatch import Dispatch
-from heapyard.execute.fleet.engine import Job
-from heapyard.execute.fleet.room import Room, room_of
+from heapyard.api.fleet.agent import carry_out_block
+from heapyard.api.fleet.dispatch import Dispatch
+from heapyard.api.fleet.engine import Job
+from heapyard.api.fleet.room import Room, room_of
 from heapyard.execute.loop.watcher import Watcher
 from heapyard.model.errors import HeapyardError
 from heapyard.model.experiment import Experiment
@@ -83,11 +83,12 @@ class Site:
         self.engine = Nodes(monkeypatch, self.launch)
         fleet = Fleet(engine="slurm", **settings.pop("fleet", {}))  # type: ignore[arg-type]
         programs = settings.pop("programs", ("one", "two"))
-        self.experiment: Experiment = experiment(programs=programs, **{"blocks": 3, "fleet": fleet, **settings})  # type: ignore[arg-type]
+        chosen = {"blocks": 3, "fleet": fleet, **settings}
+        self.experiment: Experiment = experiment(programs=programs, **chosen)  # type: ignore[arg-type]
         # A library of make-believe has no content to travel.
-        monkeypatch.setattr("heapyard.execute.fleet.dispatch.parts_of", lambda experiment: ())
-        monkeypatch.setattr("heapyard.execute.fleet.agent.readying", lambda: None)
-        monkeypatch.setattr("heapyard.execute.fleet.agent.move_together", lambda: None)
+        monkeypatch.setattr("heapyard.api.fleet.dispatch.parts_of", lambda experiment: ())
+        monkeypatch.setattr("heapyard.api.fleet.agent.readying", lambda: None)
+        monkeypatch.setattr("heapyard.api.fleet.agent.move_together", lambda: None)
         self._parent, self.folder = folder, Path()
 
     @property

@@ -15,9 +15,9 @@ from fleet_yard import Site
 from yard import FakeLaunch
 
 from heapyard.execute.experiment import carry_out
-from heapyard.execute.fleet import lease
-from heapyard.execute.fleet.agent import carry_out_block
-from heapyard.execute.fleet.parcel import read_parcel
+from heapyard.api.fleet import lease
+from heapyard.api.fleet.agent import carry_out_block
+from heapyard.api.fleet.parcel import read_parcel
 from heapyard.execute.loop.watcher import Away, Watcher
 from heapyard.model import journal as kinds
 from heapyard.model.errors import HeapyardError, UsageError
@@ -201,13 +201,13 @@ def test_another_controller_goes_on(site: Site) -> None:
 
 
 def test_a_node_that_refuses_gets_no_more_blocks(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = __import__("heapyard.execute.fleet.agent", fromlist=["fit"]).fit
+    real = __import__("heapyard.api.fleet.agent", fromlist=["fit"]).fit
     def fit(errand, parts, shared, here, node):
         if node == "n2":
             raise HeapyardError("n2 has another libc.so.6", remedy="Name nodes of one kind.")
         return real(errand, parts, shared, here, node)
 
-    monkeypatch.setattr("heapyard.execute.fleet.agent.fit", fit)
+    monkeypatch.setattr("heapyard.api.fleet.agent.fit", fit)
     assert site.run() == "finished"
     complete(site)
     assert site.engine.without == {"n2"}
@@ -215,7 +215,7 @@ def test_a_node_that_refuses_gets_no_more_blocks(site: Site, monkeypatch: pytest
 
 
 def test_a_full_disk_is_told_and_its_block_runs_elsewhere(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    from heapyard.execute.fleet import agent
+    from heapyard.api.fleet import agent
 
     real = agent.write_trial
     def full(folder, *words):
@@ -223,8 +223,8 @@ def test_a_full_disk_is_told_and_its_block_runs_elsewhere(site: Site, monkeypatc
             raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(folder))
         real(folder, *words)
 
-    monkeypatch.setattr("heapyard.execute.fleet.agent.node_name", lambda: os.environ["SLURMD_NODENAME"])
-    monkeypatch.setattr("heapyard.execute.fleet.agent.write_trial",
+    monkeypatch.setattr("heapyard.api.fleet.agent.node_name", lambda: os.environ["SLURMD_NODENAME"])
+    monkeypatch.setattr("heapyard.api.fleet.agent.write_trial",
                         lambda folder, *words: full(folder, *words))
     assert site.run() == "finished"
     complete(site)
@@ -284,7 +284,7 @@ def test_the_budget_is_the_sum_over_nodes(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_clock_that_jumps_changes_no_duration(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     jumps = iter(range(10**9, 0, -(10**6)))
-    monkeypatch.setattr("heapyard.execute.fleet.agent.time.time", lambda: float(next(jumps)))
+    monkeypatch.setattr("heapyard.api.fleet.agent.time.time", lambda: float(next(jumps)))
     assert site.run() == "finished"
     assert all(0 <= t.ended - t.started < 60 for t in site.record().trials)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from yard import experiment
 
-from heapyard.execute.fleet.parcel import Parcel, read_parcel, write_parcel
-from heapyard.execute.fleet.parts import Part, Unfit, fit, lay_out, needed_by, parts_of
+from heapyard.api.fleet.parcel import Parcel, read_parcel, write_parcel
+from heapyard.api.fleet.parts import Part, Unfit, fit, lay_out, needed_by, parts_of
 from heapyard.execute.library_identity import digest_of
 from heapyard.execute.loop.errand import Errand
 from heapyard.model import places
@@ -124,7 +124,7 @@ def test_a_seal_sees_damage(tmp_path: Path, damage) -> None:
 
 
 def test_a_parcel_that_the_node_cannot_see_names_the_remedy(tmp_path: Path) -> None:
-    from heapyard.execute.fleet.agent import carry_out_block
+    from heapyard.api.fleet.agent import carry_out_block
 
     with pytest.raises(HeapyardError, match="cannot read the block's parcel") as told:
         carry_out_block(str(tmp_path / "nowhere"))

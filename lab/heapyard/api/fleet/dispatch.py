@@ -26,9 +26,9 @@ from ...model.metrics import define
 from ...model.units import counted, format_duration
 from ...store.journal import StoredJournal
 from ...store.returned import CLOSING, Closing, Returned, read_returned
-from ..loop.course import Course
-from ..loop.errand import Errand, Stopped, cut_by_guard
-from ..loop.watcher import Away
+from ...execute.loop.course import Course
+from ...execute.loop.errand import Errand, Stopped, cut_by_guard
+from ...execute.loop.watcher import Away
 from . import lease
 from .engine import Engine, Job
 from .parcel import PARCEL, Given, Parcel, Standing, read_given, read_parcel, write_given, write_parcel, write_standing
@@ -321,9 +321,9 @@ class Dispatch:
         if not self._engine.stays:
             self._engine.cancel([out.job for out in self._out.values()])
             return
-        here, id = len(self._out), self._journal.id
+        here, name = len(self._out), self._journal.id
         stay = f"{counted(here, 'block')} {'stays' if here == 1 else 'stay'} with Slurm"
-        course.event(FLEET, f"{stay}: heapyard resume {id} takes them in, heapyard fleet cancel {id} ends their jobs")
+        course.event(FLEET, f"{stay}: heapyard resume {name} takes them in, heapyard fleet cancel {name} ends their jobs")
 
     def _no_room(self, error: OSError) -> HeapyardError:
         return HeapyardError(
