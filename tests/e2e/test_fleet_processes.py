@@ -39,19 +39,18 @@ def holders(yard) -> list[int]:
 
 def test_an_agent_is_killed_and_then_the_controller_and_nothing_is_lost_or_doubled(yard):
     process = yard.start(*fleet(yard, milliseconds=300))
-    killed: list[int] = []
 
-    def kill_in_a_block() -> bool:
-        """Once its first trial is written, and the warm-up is in the experiment's file."""
+    def lost_by_a_kill() -> bool:
+        """Kills the agent once its first trial is written, again where the block had ended just then (a guard tripped)."""
+        if yard.trials() and any("ended without a word" in event.text for event in yard.record().events):
+            return True
         begun = [path.parent for path in yard.results.glob("*/fleet/blocks/*/trial-*.json")]
         if yard.trials() and any(not (folder / "closing.json").exists() for folder in begun):
             for pid in holders(yard):
                 os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-        return bool(killed)
+        return False
 
-    wait_until(kill_in_a_block)
-    wait_until(lambda: any("ended without a word" in event.text for event in yard.record().events))
+    wait_until(lost_by_a_kill)
     wait_until(lambda: any(yard.results.glob("*/fleet/blocks/*/lease")))
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
