@@ -236,7 +236,7 @@ class SlowClock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, launch: FakeLaunch):
         self.now, self.launch = 1000.0, launch
-        monkeypatch.setattr("heapyard.execute.experiment.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("heapyard.execute.loop.runner.time.monotonic", lambda: self.now)
 
     def __call__(self, *arguments: object, **options: object) -> TrialOutcome:
         outcome = self.launch(*arguments, **options)

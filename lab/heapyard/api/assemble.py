@@ -42,11 +42,12 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
     from ..model.huge_pages import FACTOR
 
     _check_tools(study)
-    if to_run:
+    here = to_run and not ("fleet" in study.settings and study.settings["fleet"].engine)
+    if here:
         require(study.factors.get(FACTOR, ()), change_system=study.settings.get("change_system", False))
     allocators = _allocators(study, say)
     programs = _programs(study, full, say)
-    if to_run:
+    if here:
         _check_ports(programs)
     treatments, baseline = cross(allocators, study.factors, study.baseline, _own_treatments(study, allocators))
     if len(treatments) < 3:  # the baseline and its control

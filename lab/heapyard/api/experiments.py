@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 from ..model import places
 from ..model.errors import UsageError
 from .assemble import assemble, silent
+from .fleet.usage import check_fleet
 from .measuring import measure, opened
 from .outcome import Outcome
 
 if TYPE_CHECKING:
     from ..catalog.study import Study
     from ..execute.loop.watcher import Watcher
+    from ..model.experiment import Experiment
     from ..store import Listed, StoredJournal
 
 Say = Callable[[str], None]
@@ -113,8 +115,9 @@ def resume(
     from .libraries import check_libraries
 
     folder = experiment if isinstance(experiment, Path) else find_folder(experiment, _folder(output))
-    check_libraries(load_record(folder).experiment)
-    return _measured(lambda: reopen(folder), "a resumed experiment", resumed=True, wait=wait, watcher=watcher)
+    stored = load_record(folder).experiment
+    check_libraries(stored)
+    return _measured(lambda: reopen(folder), "a resumed experiment", stored, resumed=True, wait=wait, watcher=watcher)
 
 
 def load(experiment: str | Path = "last", *, output: PathLike | None = None) -> Outcome:
@@ -138,17 +141,19 @@ def _carried_out(
 
     experiment = assemble(study, full=full, say=say)
     return _measured(
-        lambda: create(experiment, _folder(output)), experiment.title, resumed=False, wait=wait, watcher=watcher
+        lambda: create(experiment, _folder(output)), experiment.title, experiment, resumed=False, wait=wait, watcher=watcher
     )
 
 
 def _measured(
-    journal: Callable[[], StoredJournal], title: str, *, resumed: bool, wait: bool, watcher: Watcher | None
+    journal: Callable[[], StoredJournal], title: str, experiment: Experiment, *, resumed: bool, wait: bool, watcher: Watcher | None
 ) -> Outcome:
     from ..execute.loop.signals import stop_on_signals
     from ..store import load_record
 
-    with opened(journal, title, wait=wait) as stored, stop_on_signals() as stop:
+    fleet = experiment.settings.fleet
+    check_fleet(fleet, experiment)
+    with opened(journal, title, fleet=fleet, wait=wait) as stored, stop_on_signals() as stop:
         measure(stored.journal, stored.experiment, resumed=resumed, watcher=watcher, stop=stop)
         outcome = Outcome(load_record(stored.journal.folder))
         if outcome.record.observations.rows:

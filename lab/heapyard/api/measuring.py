@@ -16,6 +16,8 @@ from ..execute.huge_pages import level_of, require
 from ..execute.loop.watcher import Watcher
 from ..model.errors import HeapyardError
 from ..model.experiment import Experiment
+from ..model.fleet import Fleet
+from .fleet.usage import dispatch
 
 if TYPE_CHECKING:
     from ..store import StoredJournal
@@ -35,20 +37,24 @@ def opened(
     journal: Callable[[], StoredJournal],
     title: str,
     *,
+    fleet: Fleet = Fleet(),
     wait: bool = False,
     waiting: Callable[[str], None] = lambda who: None,
     change: Callable[[Experiment], Experiment] = lambda e: e,
 ) -> Iterator[Opened]:
     """Take the machine's lock, then open the journal; `change` alters the settings of an experiment that goes on.
 
-    HeapyardError when another experiment runs, unless `wait`; `waiting` is then told which.
+    HeapyardError when another experiment runs, unless `wait`; `waiting` is then told which. With a `fleet` nothing is
+    measured by this process: its agents lock the machines that they measure on.
     """
     lock = store.MachineLock()
-    lock.acquire(title, wait=wait, waiting=waiting)
+    if not fleet.engine:
+        lock.acquire(title, wait=wait, waiting=waiting)
     try:
         with journal() as opened_journal:
             experiment = change(opened_journal.experiment)
-            require({level_of(t) for t in experiment.treatments}, change_system=experiment.settings.change_system)
+            if not fleet.engine:
+                require({level_of(t) for t in experiment.treatments}, change_system=experiment.settings.change_system)
             if experiment != opened_journal.experiment:
                 opened_journal.set_settings(experiment.settings)
             yield Opened(opened_journal, experiment, lock.release)
@@ -66,13 +72,20 @@ def measure(
     from ..execute.trial import run_trial
 
     launch: Launch = run_trial
-    status = "failed"
+    status, away = "failed", experiment.settings.fleet.engine != ""
     try:
         journal.set_status("running")
-        move_together()
+        if not away:
+            move_together()
         journal.snapshot("resumed" if resumed else "start", snapshot())
-        loop = capacity.search if experiment.settings.limits else carry_out
-        status = loop(experiment, journal, launch, watcher=watcher, stop=stop, make_ready=readying())
+        if away:
+            stop = stop or threading.Event()
+            status = carry_out(
+                experiment, journal, launch, watcher=watcher, stop=stop, blocks=dispatch(experiment, journal, stop)
+            )
+        else:
+            loop = capacity.search if experiment.settings.limits else carry_out
+            status = loop(experiment, journal, launch, watcher=watcher, stop=stop, make_ready=readying())
         journal.snapshot("end", snapshot())
     except KeyboardInterrupt:
         status = "interrupted"

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from ..model.errors import SetupError
 
@@ -40,8 +41,10 @@ def install_command(packages: Iterable[str]) -> str:
     return "sudo apt-get install --yes " + " ".join(candidates.get(entry) or entry.split("|")[0] for entry in packages)
 
 
-def install(packages: Sequence[str], report: Report) -> None:
+def install(packages: Sequence[str], report: Report, *, at_rest: bool = False) -> None:
     """Install those of `packages` that are missing; `report` gets a line per step. What can be had is always installed.
+
+    With `at_rest`, services that come with them are stopped again, and do not start with the system.
 
     SetupError with the one command to run when neither root nor sudo is at hand; when the release carries no such
     package; or when apt fails (with apt's own reason).
@@ -68,9 +71,19 @@ def install(packages: Sequence[str], report: Report) -> None:
         if failure:
             raise SetupError(f"apt-get could not install {' '.join(chosen)}: {failure}",
                              remedy=f"Run: {install_command(needed)}")
+        if at_rest:
+            _lay_to_rest(chosen, privilege)
     absent = [entry for entry in needed if entry not in candidates]
     if absent:
         raise SetupError(f"this distribution has no package {_in_words(absent)}")
+
+
+def _lay_to_rest(packages: Sequence[str], privilege: Sequence[str]) -> None:
+    """Debian starts a package's service when it is installed; by convention it has the package's name."""
+    for name in packages:
+        if any(Path(folder, unit).exists() for folder, unit in (("/etc/init.d", name), ("/lib/systemd/system", f"{name}.service"))):
+            _run([*privilege, "invoke-rc.d", name, "stop"])
+            _run([*privilege, "update-rc.d", name, "disable"])
 
 
 def _in_words(packages: Iterable[str]) -> str:

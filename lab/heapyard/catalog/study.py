@@ -23,6 +23,7 @@ from .program_command import Check
 from .server_command import Load
 from .study_server import read_load
 from .study_findings import read_claims, read_figures
+from .study_fleet import read_fleet
 from .toml_file import TomlTable, read_toml
 from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
 
@@ -89,11 +90,11 @@ class Study:
     text: str = ""
 
 
-def read_study(path: Path, scale: str | None = None) -> Study:
+def read_study(path: Path, scale: str | None = None, *, elsewhere: bool = False) -> Study:
     """The study in a file at one of its scales; UsageError names file, line and field.
 
     Relative paths are taken from the file's folder. A table [scales.NAME] holds what is different at that scale; without
-    `scale` the study's own choice applies.
+    `scale` the study's own choice applies. `elsewhere`: other machines measure, and this one's processors do not count.
     """
     top, chosen = _at_scale(read_toml(path), scale)
     table = top.table("study")
@@ -102,9 +103,12 @@ def read_study(path: Path, scale: str | None = None) -> Study:
     table.get("scale", str, "the name of a scale", "")
     mutator = table.string("mutator", "")
     factors, levels = _factors(top.table("factors"), bool(mutator))
-    levels, skipped = _on_this_machine(levels)
+    fleet = read_fleet(top.table("fleet"))
+    skipped: tuple[str, ...] = ()
+    if not (elsewhere or fleet.engine):
+        levels, skipped = _on_this_machine(levels)
     constraints, fraction = _design(top.table("design"), levels)
-    settings = _settings(table)
+    settings = _settings(table) | ({"fleet": fleet} if fleet.engine else {})
     if levels and settings.get("blocks") == 1:
         table.fail("blocks", "is 1: a study without replication has nothing to estimate its noise from; give 2 or more")
     options = top.table("options")

@@ -12,7 +12,9 @@ import click
 from ..model import places
 from ..model.errors import UsageError
 from ..model.experiment import Interleave
+from ..model.fleet import Fleet
 from .consoles import remark
+from .fleet_options import fleet_options, taken
 from .options import Cpus, Duration, Margins, Share, change_system_option, manner, manner_options, name_and_value
 from .own_command import WithCommand
 from .server_options import comparison_options, load_of, server_options
@@ -65,6 +67,7 @@ from .server_options import comparison_options, load_of, server_options
 @server_options
 @comparison_options
 @click.option("--title", metavar="TEXT", help="Title of the experiment.")
+@fleet_options
 @manner_options
 @click.pass_context
 def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> int:
@@ -86,9 +89,10 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> in
     from .conduct import conduct
     from .more import mention_more_allocators
 
-    explain = options.pop("explain_memory")
+    explain, fleet = options.pop("explain_memory"), taken(options)(Fleet())
     how = manner(*(options.pop(name) for name in ("output", "json_", "quiet", "no_html", "wait", "prefer", "memory_limit")))
     study = _study(names, ctx.meta["command"], how.output, **options)
+    study = replace(study, settings={**study.settings, "fleet": fleet})
     how = replace(how, explain=explain)
     experiment = assemble(study, full=options["full"], say=remark)
     code = conduct(experiment, how)

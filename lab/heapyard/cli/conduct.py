@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import store
+from ..api.fleet.usage import LOGIN, check_fleet, on_login_node
 from ..api.measuring import measure, opened
 from ..execute.loop.signals import stop_on_signals
-from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError
+from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError, UsageError
 from ..model.experiment import Experiment
+from ..model.fleet import Fleet
 from ..model.preference import BY_TIME, Preference
 from ..model.units import counted, format_duration
 from .answer import show_answer
@@ -42,25 +44,33 @@ class Manner:
 
 def conduct(experiment: Experiment, manner: Manner) -> int:
     """Store and carry out a new experiment, then print its answer; the exit code."""
-    return _carry_out(lambda: store.create(experiment, manner.output), experiment, manner)
+    return _carry_out(lambda: store.create(experiment, manner.output), experiment, manner, experiment.settings.fleet)
 
 
 def go_on(folder: Path, manner: Manner, change: Callable[[Experiment], Experiment] = lambda e: e) -> int:
     """Go on with a stored experiment, after `change` of its settings; the exit code."""
-    return _carry_out(lambda: store.reopen(folder), None, manner, change)
+    fleet = change(store.load_record(folder).experiment).settings.fleet
+    return _carry_out(lambda: store.reopen(folder), None, manner, fleet, change)
 
 
 def _carry_out(
     journal: Callable[[], StoredJournal],
     new: Experiment | None,
     manner: Manner,
+    fleet: Fleet,
     change: Callable[[Experiment], Experiment] = lambda e: e,
 ) -> int:
     def waiting(who: str) -> None:
         remark(f"waiting for another experiment to end ({who})")
 
     title = new.title if new else "a resumed experiment"
-    with opened(journal, title, wait=manner.wait, waiting=waiting, change=change) as stored:
+    if manner.explain and fleet.engine:
+        raise UsageError("--explain-memory launches programs on this machine, and --fleet on others", remedy="Leave one out.")
+    if fleet.engine:
+        check_fleet(fleet, new)
+    elif not manner.quiet and on_login_node():
+        remark(LOGIN)
+    with opened(journal, title, fleet=fleet, wait=manner.wait, waiting=waiting, change=change) as stored:
         status = run_trials(stored.journal, stored.experiment, manner, resumed=new is None)
         if manner.explain and status == "finished":
             _explain(stored.journal, stored.experiment, manner)

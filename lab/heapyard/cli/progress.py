@@ -11,10 +11,10 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from ..execute.loop.watcher import Moment, Watcher
+from ..execute.loop.watcher import Away, Moment, Watcher
 from ..model.experiment import Experiment, TrialOutcome
-from ..model.journal import ABANDONED, BUDGET, DROPPED, INTERRUPTED, PLANNED, REPEATED, SETTLED, UNCOUNTED
-from ..model.units import format_duration
+from ..model.journal import ABANDONED, BUDGET, DROPPED, FLEET, INTERRUPTED, PLANNED, REPEATED, SETTLED, UNCOUNTED
+from ..model.units import counted, format_duration
 from .consoles import remark, remarks
 from .progress_width import LiveWidth
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 LOG_INTERVAL = 10.0  # seconds between two lines of the plain log
 
-_TOLD = (ABANDONED, BUDGET, DROPPED, PLANNED, REPEATED, SETTLED, UNCOUNTED)
+_NAMED = 4  # nodes; more are counted
+_TOLD = (ABANDONED, BUDGET, DROPPED, FLEET, PLANNED, REPEATED, SETTLED, UNCOUNTED)
 
 
 def _shown(kind: str, text: str) -> str:
@@ -65,6 +66,17 @@ class Progress(Watcher):
         return ", ".join(parts)
 
 
+    def _away(self, away: Away) -> str:
+        """`block 12/36, 3 min gone, about 5 min left; 3 blocks out, on n1, n2, n3`."""
+        parts = [f"block {min(away.blocks_done + 1, away.blocks_planned)}/{away.blocks_planned}"]
+        parts.append(f"{format_duration(time.monotonic() - self._began)} gone")
+        if away.remaining and math.isfinite(away.remaining):
+            parts.append(f"about {format_duration(away.remaining)} left")
+        some = ", ".join(away.nodes[:_NAMED]) + (f" and {len(away.nodes) - _NAMED} more" if len(away.nodes) > _NAMED else "")
+        on = f", on {some}" if some else ", queued"
+        return f"{', '.join(parts)}; {counted(away.out, 'block')} out{on}"
+
+
 class PlainProgress(Progress):
     """A line about every ten seconds, and one for every event worth one."""
 
@@ -73,6 +85,11 @@ class PlainProgress(Progress):
     def trial_begins(self, moment: Moment) -> None:
         if time.monotonic() - self._last >= LOG_INTERVAL:
             remark(f"{self._status(moment)}; now {moment.block.workload} under {moment.treatment}{moment.at}")
+            self._last = time.monotonic()
+
+    def waits(self, away: Away) -> None:
+        if time.monotonic() - self._last >= LOG_INTERVAL:
+            remark(self._away(away))
             self._last = time.monotonic()
 
     def event(self, kind: str, text: str) -> None:
@@ -112,6 +129,20 @@ class TerminalProgress(Progress):
         rows.add_row(ProgressBar(total=1.0, completed=min(share, 1.0), width=min(self._console.width, 60)))
         rows.add_row(Text(self._status(moment)))
         rows.add_row(Text(now, style="dim"))
+        self._live.update(rows, refresh=True)
+
+    def waits(self, away: Away) -> None:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        rows = Table.grid()
+        rows.add_column(no_wrap=True, overflow="ellipsis")
+        share = away.blocks_done / away.blocks_planned if away.blocks_planned else 0.0
+        rows.add_row(ProgressBar(total=1.0, completed=share, width=min(self._console.width, 60)))
+        place, _, out = self._away(away).partition("; ")
+        rows.add_row(Text(place))
+        rows.add_row(Text(out, style="dim"))
         self._live.update(rows, refresh=True)
 
     def event(self, kind: str, text: str) -> None:

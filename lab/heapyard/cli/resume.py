@@ -10,6 +10,7 @@ import click
 
 from ..model.errors import UsageError
 from ..model.experiment import Experiment
+from .fleet_options import fleet_options, taken
 from .options import Duration, change_system_option, manner, manner_options
 
 
@@ -17,12 +18,14 @@ from .options import Duration, change_system_option, manner, manner_options
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--budget", type=Duration(), help="Time for the whole experiment, with the time already spent.")
 @change_system_option
+@fleet_options
 @manner_options
 def command(experiment: str, budget: float | None, change_system: bool, **options: Any) -> int:
     """Continue an interrupted experiment, exactly as planned.
 
     A block that was cut short starts afresh. An experiment that used up its budget continues with a larger
-    --budget. Heapyard refuses to resume if a library has changed since.
+    --budget. Heapyard refuses to resume if a library has changed since. On a fleet, blocks that came back meanwhile are taken
+    in, and those that are still queued or run are waited for.
 
     \b
     Examples:
@@ -36,6 +39,7 @@ def command(experiment: str, budget: float | None, change_system: bool, **option
     from .conduct import go_on
     from ..api.libraries import check_libraries
 
+    fleet = taken(options)
     how = manner(**options)
     folder = find_folder(experiment, how.output)
     record = load_record(folder)
@@ -53,7 +57,11 @@ def command(experiment: str, budget: float | None, change_system: bool, **option
     check_libraries(record.experiment)
 
     def changed(what: Experiment) -> Experiment:
-        settings = replace(what.settings, change_system=what.settings.change_system or change_system)
+        settings = replace(
+            what.settings,
+            change_system=what.settings.change_system or change_system,
+            fleet=fleet(what.settings.fleet),
+        )
         return replace(what, settings=settings if budget is None else replace(settings, budget=budget))
 
     return go_on(folder, how, changed)

@@ -11,7 +11,9 @@ import click
 
 from ..model import places
 from ..model.errors import UsageError
+from ..model.fleet import Fleet
 from .consoles import remark
+from .fleet_options import elsewhere, fleet_options, taken
 from .options import Duration, change_system_option, manner, manner_options
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 @change_system_option
 @click.option("--plan", is_flag=True, help="Say what the study would run, and stop.")
 @click.option("--resume", is_flag=True, help="Of a folder: continue its newest run.")
+@fleet_options
 @manner_options
 def command(
     study: Path,
@@ -58,18 +61,20 @@ def command(
       heapyard run --plan studies/acdc/false-sharing.toml
       heapyard run studies/acdc/locality.toml --allocator mine=./libmine.so
       heapyard run studies/acdc --scale quick
+      heapyard run studies/acdc/locality.toml --scale paper --fleet slurm --nodes 10
     """
     from ..catalog.study import read_study
     from ..api.assemble import assemble
     from .conduct import conduct
 
-    study = places.studies(study)
+    study, away, fleet = places.studies(study), elsewhere(options), taken(options)
+    how = manner(**options)
 
     def read(path: Path, at: str | None) -> Study:
         settings = {"blocks": blocks, "budget": budget, "seed": seed, "change_system": change_system or None}
-        return _changed(read_study(path, at), allocators, libraries, **settings)
+        found = _changed(read_study(path, at, elsewhere=away), allocators, libraries, **settings)
+        return replace(found, settings={**found.settings, "fleet": fleet(found.settings.get("fleet", Fleet()))})
 
-    how = manner(**options)
     if study.is_dir():
         from .suite import run_suite, studies_in
 

@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "wrap": ("heapyard.cli.wrap", "Run a command under an allocator, or say how to switch to it for good."),
     "fuzz": ("heapyard.cli.fuzz", "Look for faults of a malloc library with random calls of its whole interface."),
     "soak": ("heapyard.cli.soak", "Run whole test suites under a malloc library, or your server for hours."),
+    "fleet": ("heapyard.cli.fleet", "Share a study among the machines of a cluster, or try one on this machine."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),
     "programs": ("heapyard.cli.programs", "List, install and describe the real programs."),
     "doctor": (

@@ -15,13 +15,18 @@ def replaced(allocator: Allocator) -> str:
     if allocator.library is None or not allocator.sha256:
         return ""
     try:
-        found = allocator.library.stat()
-        digest = _digest(allocator.library, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        digest = digest_of(allocator.library)
     except OSError as error:
         return f"{allocator.library} cannot be read any more ({error.strerror})"
     return (
         "" if digest == allocator.sha256 else f"{allocator.library} was replaced by another file during the experiment"
     )
+
+
+def digest_of(path: Path) -> str:
+    """sha256 of a file's content. OSError when it cannot be read. O(1) where the file is as it was when last asked."""
+    found = path.stat()
+    return _digest(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from ..model.shared import WISH_VARIABLE
 from .collector import Collector
 
 WITNESS = "libheapyard_witness.so"
-_OURS = ("HEAPYARD_ROOT", "HEAPYARD_STATE")  # set by the launcher script for the lab, not for programs under test
+_OURS = ("HEAPYARD_ROOT", "HEAPYARD_STATE", "HEAPYARD_BUILT")  # set by the launcher script for the lab, not for programs under test
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Literal
 from .allocator import Allocator
 from .claim import Claim
 from .figure import Figure
+from .fleet import Fleet
 from .limits import Limit
 from .metrics import PRIMARY_MEMORY, PRIMARY_TIME, Metric
 from .program import Program
@@ -59,6 +60,7 @@ class Settings:
     limits: tuple[Limit, ...] = ()  # the experiment searches for the highest rate at which a server keeps them
     start_rate: float = 0.0  # requests a second, where that search begins
     control_groups: bool = False  # each trial has a control group for itself, whose account of memory is read too
+    fleet: Fleet = field(default_factory=Fleet)  # where blocks run
 
 
 @dataclass(frozen=True, slots=True)

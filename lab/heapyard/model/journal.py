@@ -12,7 +12,7 @@ from .record import TrialRecord
 # Kinds of events; the text of an event is one sentence for people.
 REPEATED, DROPPED, ABANDONED = "block repeated", "treatment dropped", "workload abandoned"
 NOTED, PLANNED, UNCOUNTED, SETTLED = "guard noted", "planned", "counting failed", "settled"
-INTERRUPTED, RESUMED, BUDGET = "interrupted", "resumed", "budget used up"
+INTERRUPTED, RESUMED, BUDGET, FLEET = "interrupted", "resumed", "budget used up", "fleet"
 
 
 class Journal(Protocol):

@@ -19,6 +19,7 @@ from .codec import encode
 from .folders import new_folder
 from .locks import ExperimentLock
 from .results import write_result
+from .returned import ReturnedTrial
 from .series import write_series
 
 
@@ -107,34 +108,43 @@ class StoredJournal:
         except OSError as error:
             raise HeapyardError(f"{self.folder}: the trial's series cannot be stored ({error.strerror})") from None
         with self._transaction() as run:
+            _write_end(run, trial, outcome, ended, series, result)
+
+    def take_returned(self, block: Block, node: str, snapshot: object, trials: Sequence[ReturnedTrial]) -> dict[int, int]:
+        """Take what a block of another machine brought back, in one transaction; the trials' ids by position.
+
+        Takes what is not there yet: a block that comes back twice counts once. Clocks of other machines are not trusted: the
+        block is said to have ended now, or after the last trial here, and its trials lie as far apart as they did there.
+        """
+        length = max((t.began + t.seconds for t in trials), default=0.0)
+        begin = max(self.elapsed() - length, 0.0)
+        try:
+            beside = {
+                t.position: (
+                    write_series(self.folder, t.outcome.series) if t.outcome.series else "",
+                    write_result(self.folder, t.outcome.result) if t.outcome.result else "",
+                )
+                for t in trials
+            }
+        except OSError as error:
+            raise HeapyardError(f"{self.folder}: the trial's series cannot be stored ({error.strerror})") from None
+        found: dict[int, int] = {}
+        with self._transaction() as run:
             run(
-                "UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, "
-                "signal = ?, failure = ?, reason = ?, stderr_tail = ?, guards_json = ?, tripped_json = ?, "
-                "detail_json = ?, series = ?, result = ? "
-                "WHERE id = ?",
-                (
-                    outcome.status,
-                    ended,
-                    outcome.command_line,
-                    outcome.provider,
-                    outcome.answer,
-                    outcome.exit_code,
-                    outcome.signal,
-                    outcome.failure,
-                    outcome.reason,
-                    outcome.stderr_tail,
-                    encode(outcome.guards),
-                    encode(outcome.tripped),
-                    encode(outcome.detail),
-                    series,
-                    result,
-                    trial,
-                ),
+                "INSERT INTO node VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET snapshot_json = excluded.snapshot_json "
+                "WHERE snapshot_json = '{}'",  # a block that was lost told nothing of its node
+                (node, encode(snapshot)),
             )
-            for m in outcome.defined:
-                run("INSERT OR IGNORE INTO metric VALUES (?, ?, ?, ?)", (m.name, m.title, m.unit, m.direction))
-            for metric, value in outcome.metrics.items():
-                run("INSERT INTO response VALUES (?, ?, ?)", (trial, metric, float(value)))
+            run("UPDATE block SET node = ?, status = 'started' WHERE id = ? AND status = 'planned'", (node, block.index))
+            for t in sorted(trials, key=lambda t: t.began):
+                row = run(
+                    "UPDATE trial SET started = ? WHERE block = ? AND position = ? AND status = 'planned' RETURNING id",
+                    (begin + t.began, block.index, t.position),
+                ).fetchone()
+                if row is not None:
+                    found[t.position] = row["id"]
+                    _write_end(run, row["id"], t.outcome, begin + t.began + t.seconds, *beside[t.position])
+        return found
 
     def end_block(self, block: Block, status: BlockStatus) -> None:
         with self._transaction() as run:
@@ -185,6 +195,39 @@ class StoredJournal:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+
+def _write_end(
+    run: Callable[..., sqlite3.Cursor], trial: int, outcome: TrialOutcome, ended: float, series: str, result: str
+) -> None:
+    run(
+        "UPDATE trial SET status = ?, ended = ?, command_line = ?, provider = ?, answer = ?, exit_code = ?, "
+        "signal = ?, failure = ?, reason = ?, stderr_tail = ?, guards_json = ?, tripped_json = ?, "
+        "detail_json = ?, series = ?, result = ? "
+        "WHERE id = ?",
+        (
+            outcome.status,
+            ended,
+            outcome.command_line,
+            outcome.provider,
+            outcome.answer,
+            outcome.exit_code,
+            outcome.signal,
+            outcome.failure,
+            outcome.reason,
+            outcome.stderr_tail,
+            encode(outcome.guards),
+            encode(outcome.tripped),
+            encode(outcome.detail),
+            series,
+            result,
+            trial,
+        ),
+    )
+    for m in outcome.defined:
+        run("INSERT OR IGNORE INTO metric VALUES (?, ?, ?, ?)", (m.name, m.title, m.unit, m.direction))
+    for metric, value in outcome.metrics.items():
+        run("INSERT INTO response VALUES (?, ?, ?)", (trial, metric, float(value)))
 
 
 def create(experiment: Experiment, parent: Path | None = None) -> StoredJournal:

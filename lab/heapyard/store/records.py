@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..model.damage import DAMAGE, in_words
 from ..model.errors import HeapyardError
-from ..model.experiment import Block, BlockStatus
+from ..model.experiment import Block, BlockStatus, Settings
 from ..model.record import Record
 from . import database, rows
 from .folders import LAST, experiment_folders, find_folder
@@ -94,6 +94,12 @@ def plan_of(folder: Path) -> list[tuple[Block, BlockStatus]]:
     """Every planned block with its status, by index."""
     with _reading(folder) as connection:
         return rows.read_plan(connection)
+
+
+def settings_of(folder: Path) -> Settings:
+    """What was asked for. O(1)."""
+    with _reading(folder) as connection:
+        return rows.read_settings(connection)
 
 
 def latest(parent: Path | None = None) -> Record:

@@ -85,6 +85,11 @@ def read_experiment(connection: sqlite3.Connection) -> Experiment:
     )
 
 
+def read_settings(connection: sqlite3.Connection) -> Settings:
+    """The settings alone."""
+    return _settings(read_header(connection))
+
+
 def define_metrics(connection: sqlite3.Connection) -> None:
     """Make the responses known that mutators defined in this experiment."""
     rows = connection.execute("SELECT * FROM metric ORDER BY rowid")

@@ -30,11 +30,26 @@ class Moment:
         return self.block.order[self.position]
 
 
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Where an experiment stands whose blocks run on other machines. `remaining`: seconds by clock."""
+
+    blocks_done: int
+    blocks_planned: int
+    out: int  # blocks that are given out
+    nodes: tuple[str, ...]  # which run some of them now
+    spent: float  # seconds in trials, of all nodes
+    remaining: float
+
+
 class Watcher:
     """Sees everything and does nothing; progress displays override what they show."""
 
     def trial_begins(self, moment: Moment) -> None: ...
 
     def trial_ended(self, moment: Moment, outcome: TrialOutcome) -> None: ...
+
+    def waits(self, away: Away) -> None:
+        """For blocks of other machines; told about every second."""
 
     def event(self, kind: str, text: str) -> None: ...
