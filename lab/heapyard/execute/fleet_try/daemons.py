@@ -59,7 +59,11 @@ class Daemons:
                   str(self.plan.conf)]
         group = None
         if node.share is not None:
-            group = make_group(node.name, node.share)
+            try:
+                group = make_group(node.name, node.share)
+            except OSError as error:
+                raise HeapyardError(f"{node.name} cannot be slowed: this machine grants no control group with a processor's quota "
+                                    f"({error.strerror or error})", remedy="Leave out --slow.") from None
             self.groups.append(group)
         return node_apart(node, slurmd, group) if self.plan.apart else node_here(slurmd, group)
 
