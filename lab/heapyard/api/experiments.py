@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import places
 from ..model.errors import UsageError
 from .assemble import assemble, silent
-from .fleet import check_fleet
+from .fleet.usage import check_fleet
 from .measuring import measure, opened
 from .outcome import Outcome
 

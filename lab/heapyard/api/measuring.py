@@ -17,7 +17,7 @@ from ..execute.loop.watcher import Watcher
 from ..model.errors import HeapyardError
 from ..model.experiment import Experiment
 from ..model.fleet import Fleet
-from .fleet import dispatch
+from .fleet.usage import dispatch
 
 if TYPE_CHECKING:
     from ..store import StoredJournal

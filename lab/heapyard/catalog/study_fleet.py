@@ -26,7 +26,7 @@ def read_fleet(table: TomlTable | None) -> Fleet:
     shared = table.place("shared") if table.has("shared") else None
     found = Fleet(
         engine=table.choice("engine", ENGINES, "slurm"),
-        nodes=table.integer("nodes", 0, least=1),
+        nodes=table.integer("nodes", None, least=1) or 0,
         partition=table.string("partition", ""),
         constraint=table.string("constraint", ""),
         account=table.string("account", ""),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import store
-from ..api.fleet import LOGIN, check_fleet, on_login_node
+from ..api.fleet.usage import LOGIN, check_fleet, on_login_node
 from ..api.measuring import measure, opened
 from ..execute.loop.signals import stop_on_signals
 from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, HeapyardError, UsageError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ..api.fleet import Away, away, cancel_jobs, experiments_away
+from ..api.fleet.usage import Away, away, cancel_jobs, experiments_away
 from ..model.units import counted
 
 _OUTPUT = click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Where experiments are stored.")

@@ -84,8 +84,8 @@ class Course:
             else:
                 self.short_of_budget = True
 
-    def errand(self, block: Block) -> Errand:
-        """All that it takes to run the block, as it stands now."""
+    def errand(self, block: Block, out: int = 0) -> Errand:
+        """All that it takes to run the block, as it stands now. `out`: blocks elsewhere that a guard may cut short yet."""
         dropped, settings = self.tally.dropped(), self._settings_for(block.workload)
         shared = self._shares(block)
         return Errand(
@@ -96,7 +96,7 @@ class Course:
             positions=tuple(p for p, label in enumerate(block.order) if (block.workload, label) not in dropped),
             held=tuple(self.tally.most_held(block.workload, label) for label in block.order),
             slice=(settings.slice or self._slice_length(block.workload)) if shared else 0.0,
-            repeatable=self._may_repeat(),
+            repeatable=self.may_repeat(out + 1),
         )
 
     # --- what has run
@@ -126,6 +126,10 @@ class Course:
         self.tally.add(moment.block, moment.position, trial, outcome, taken())
         self.journal.end_trial(trial, outcome)
         self.watcher.trial_ended(moment, outcome)
+
+    def may_repeat(self, more: int = 0) -> bool:
+        """May the blocks in which a guard tripped be repeated, were it `more` of them?"""
+        return self.tally.tripped_blocks + more <= math.ceil(self.settings.redo_limit * self.plan.certain)
 
     # --- how it stands
 
@@ -212,10 +216,6 @@ class Course:
         return replace(
             self.settings, timeout=min(self.settings.timeout, max(LEAST_PATIENCE, self.settings.patience * usual))
         )
-
-    def _may_repeat(self) -> bool:
-        """Were one more block to trip a guard, would that be within the limit?"""
-        return self.tally.tripped_blocks + 1 <= math.ceil(self.settings.redo_limit * self.plan.certain)
 
     def _why(self, workload: str, label: str) -> str:
         failed = [

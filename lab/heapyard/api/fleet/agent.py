@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a node: claims one block, runs it as the lab runs its own, and writes down each trial as it ends.
 
-    python -I -m heapyard.execute.fleet.agent FOLDER     # of the block, with its parcel
+    python -I -m heapyard.api.fleet.agent FOLDER     # of the block, with its parcel
 
 A block that was claimed before is refused, whoever starts the agent again.
 """
@@ -27,17 +27,17 @@ from ...model.errors import HeapyardError
 from ...model.experiment import TrialOutcome
 from ...store.locks import MachineLock
 from ...store.returned import Closing, Ended, write_closing, write_trial
-from ..environment import snapshot
-from ..host_memory import readying
-from ..huge_pages import level_of, require
-from ..loop.errand import Errand, Stopped, cut_by_guard
-from ..loop.plan import WARM_UP
-from ..loop.runner import Launch, Runner
-from ..loop.signals import stop_on_signals
-from ..preflight import check
-from ..scattered_memory import move_together
-from ..scratch import ScratchFolder
-from ..trial import run_trial
+from ...execute.environment import snapshot
+from ...execute.host_memory import readying
+from ...execute.huge_pages import level_of, require
+from ...execute.loop.errand import Errand, Stopped, cut_by_guard
+from ...execute.loop.plan import WARM_UP
+from ...execute.loop.runner import Launch, Runner
+from ...execute.loop.signals import stop_on_signals
+from ...execute.preflight import check
+from ...execute.scattered_memory import move_together
+from ...execute.scratch import ScratchFolder
+from ...execute.trial import run_trial
 from . import lease
 from .parcel import Parcel, read_parcel, read_standing
 from .parts import fit

@@ -19,13 +19,14 @@ from .engine import Job, last_line
 from .room import Room
 
 SIGNAL_SECONDS = 30  # before the time limit, in which a block says that it was stopped
+ASK = 5.0  # seconds between two squeues: a cluster has many users
 PATIENCE = 60.0  # seconds for one of Slurm's commands
 MOST = 1000  # blocks of one array: Slurm's own default of MaxArraySize
 _FORMAT = "%i|%T|%N|%S|%V|%r"
 
 
 class Slurm:
-    most, stays = MOST, True
+    most, stays, ask = MOST, True, ASK
 
     def __init__(self, fleet: Fleet, room: Room, name: str):
         self._fleet, self._room, self._name = fleet, room, name

@@ -25,9 +25,11 @@ class Job:
 
 
 class Engine(Protocol):
-    """`most`: blocks that may be given out at once. `stays`: jobs go on when the controller ends."""
+    """`most`: blocks that may be given out at once. `stays`: jobs go on when the controller ends. `ask`: seconds between
+    questions about jobs."""
 
     most: int
+    ask: float
     stays: bool
 
     def submit(self, folders: Sequence[Path], *, seconds: float, at_once: int, without: Collection[str]) -> list[str]:

@@ -18,7 +18,7 @@ from .room import Room
 
 
 class Processes:
-    most, stays = 1, False
+    most, stays, ask = 1, False, 0.5
 
     def __init__(self, room: Room):
         self._room = room

@@ -9,16 +9,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model.errors import HeapyardError, UsageError
-from ..model.fleet import Fleet
+from ...model.errors import HeapyardError, UsageError
+from ...model.fleet import Fleet
 
 if TYPE_CHECKING:
     import threading
 
-    from ..execute.experiment import Blocks
-    from ..execute.fleet.engine import Job
-    from ..model.experiment import Experiment
-    from ..store import StoredJournal
+    from ...execute.experiment import Blocks
+    from .engine import Job
+    from ...model.experiment import Experiment
+    from ...store import StoredJournal
 
 LOGIN = (
     "this machine can give jobs to Slurm and may be a login node, which must not compute: "
@@ -47,23 +47,23 @@ def check_fleet(fleet: Fleet, experiment: Experiment | None = None) -> None:
     if experiment is not None and experiment.settings.limits:
         raise UsageError("a search for capacity runs on one machine", remedy="Leave out --fleet.")
     if fleet.engine == "slurm":
-        from ..execute.fleet.slurm import require_slurm
+        from .slurm import require_slurm
 
         require_slurm(fleet)
 
 
 def on_login_node() -> bool:
     """May this be a machine from which a cluster is used, and not one that computes?"""
-    from ..execute.fleet.slurm import on_login_node
+    from .slurm import on_login_node
 
     return on_login_node()
 
 
 def dispatch(experiment: Experiment, journal: StoredJournal, stop: threading.Event) -> Blocks:
     """Runs the blocks of the experiment on its fleet."""
-    from ..execute.fleet.dispatch import Dispatch
-    from ..execute.fleet.engine import engine_of
-    from ..execute.fleet.room import room_of
+    from .dispatch import Dispatch
+    from .engine import engine_of
+    from .room import room_of
 
     fleet = experiment.settings.fleet
     room = room_of(journal.folder, fleet)
@@ -72,18 +72,18 @@ def dispatch(experiment: Experiment, journal: StoredJournal, stop: threading.Eve
 
 def experiments_away(parent: Path | None = None) -> list[Path]:
     """Folders of experiments that have blocks out, newest first."""
-    from ..store.folders import experiment_folders
+    from ...store.folders import experiment_folders
 
     return [folder for folder in experiment_folders(parent) if away(folder, ask=False)]
 
 
 def away(folder: Path, *, ask: bool = True) -> list[Away]:
     """The blocks of an experiment that are out, by index. `ask`: the engine too, for their jobs."""
-    from ..execute.fleet.lease import holder_of
-    from ..execute.fleet.parcel import PARCEL, read_given
-    from ..execute.fleet.room import room_of
-    from ..store.records import plan_of, settings_of
-    from ..store.returned import CLOSING
+    from .lease import holder_of
+    from .parcel import PARCEL, read_given
+    from .room import room_of
+    from ...store.records import plan_of, settings_of
+    from ...store.returned import CLOSING
 
     fleet = settings_of(folder).fleet
     if not fleet.engine:
@@ -95,23 +95,23 @@ def away(folder: Path, *, ask: bool = True) -> list[Away]:
     for block in out:
         place = room.block(block.index)
         given, holder = read_given(place), holder_of(place)
-        id = given.job if given else holder.job if holder else ""
-        job = jobs.get(id) if jobs else None
+        name = given.job if given else holder.job if holder else ""
+        job = jobs.get(name) if jobs else None
         if (place / CLOSING).exists():
             state = "back"
         else:
             state = job.state if job else "unknown" if jobs is None else "lost"
         node = holder.holder if holder else job.node if job else ""
         since = _clock(holder.since) if holder else _day(job.since) if job else ""
-        found.append(Away(block.index, block.workload, block.stage, id, state, node, since, job.why if job else ""))
+        found.append(Away(block.index, block.workload, block.stage, name, state, node, since, job.why if job else ""))
     return found
 
 
 def cancel_jobs(folder: Path) -> int:
     """End the experiment's jobs, queued and running; how many. HeapyardError when the engine does not answer."""
-    from ..execute.fleet.engine import engine_of
-    from ..execute.fleet.room import room_of
-    from ..store.records import settings_of
+    from .engine import engine_of
+    from .room import room_of
+    from ...store.records import settings_of
 
     fleet = settings_of(folder).fleet
     if not fleet.engine:
@@ -124,11 +124,11 @@ def cancel_jobs(folder: Path) -> int:
 
 
 def _jobs(folder: Path, fleet: Fleet) -> dict[str, Job] | None:
-    from ..execute.fleet.engine import engine_of
-    from ..execute.fleet.room import room_of
+    from .engine import engine_of
+    from .room import room_of
 
     if fleet.engine == "slurm":
-        from ..execute.fleet.slurm import require_command
+        from .slurm import require_command
 
         require_command()
     return engine_of(fleet, room_of(folder, fleet), folder.name).jobs()

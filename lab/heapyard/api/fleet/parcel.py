@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...store.codec import decode, encode
 from ...store.sealed import seal, unseal
-from ..loop.errand import Errand
-from ..loop.plan import Pair
+from ...execute.loop.errand import Errand
+from ...execute.loop.plan import Pair
 from .parts import Part
 from .room import Room
 

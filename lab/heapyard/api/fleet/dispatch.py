@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ... import __version__
@@ -26,9 +26,9 @@ from ...model.metrics import define
 from ...model.units import counted, format_duration
 from ...store.journal import StoredJournal
 from ...store.returned import CLOSING, Closing, Returned, read_returned
-from ..loop.course import Course
-from ..loop.errand import Errand, Stopped, cut_by_guard
-from ..loop.watcher import Away
+from ...execute.loop.course import Course
+from ...execute.loop.errand import Errand, Stopped, cut_by_guard
+from ...execute.loop.watcher import Away
 from . import lease
 from .engine import Engine, Job
 from .parcel import PARCEL, Given, Parcel, Standing, read_given, read_parcel, write_given, write_parcel, write_standing
@@ -36,7 +36,6 @@ from .parts import Part, lay_out, needed_by, parts_of
 from .room import Room
 
 POLL = 1.0  # seconds between looks at the shared folder
-ASK = 5.0  # seconds between questions to the engine
 READS = 3  # looks at a damaged record before it counts as damaged: a network folder may show it late
 MOST_LOST = 3  # times that one block may be lost or refused
 STARTING = 300.0  # seconds of a job beside its trials: the machine's lock, copies, a launch to warm up
@@ -61,7 +60,7 @@ class Dispatch:
         self, experiment: Experiment, journal: StoredJournal, engine: Engine, room: Room, stop: threading.Event, poll: float = POLL
     ):
         self._experiment, self._journal, self._engine, self._room, self._stop = experiment, journal, engine, room, stop
-        self._poll, self._ask = poll, ASK * poll / POLL
+        self._poll = poll
         self._fleet = experiment.settings.fleet
         self._out: dict[int, _Out] = {}
         self._parts: tuple[Part, ...] = ()
@@ -115,12 +114,13 @@ class Dispatch:
             return
         most = min(self._engine.most, at_once - len(out)) if out else self._engine.most
         gone, chosen = course.tally.abandoned(), list[Errand]()
+        cut = sum(o.parcel.errand.repeatable for o in self._out.values())
         course.short_of_budget = False
         for block in course.fitting(stage, out):
             if block.workload in gone:
                 course.plan.end(block, "abandoned")
             elif len(chosen) < most:
-                chosen.append(course.errand(block))
+                chosen.append(course.errand(block, cut + sum(errand.repeatable for errand in chosen)))
             else:
                 break
         if chosen:
@@ -197,7 +197,7 @@ class Dispatch:
     def _ended_silently(self, course: Course) -> bool:
         """Repeats blocks whose jobs the engine does not name any more, asked twice."""
         now = time.monotonic()
-        if now - self._asked < self._ask:
+        if now - self._asked < self._engine.ask:
             return False
         self._asked = now
         jobs = self._engine.jobs()
@@ -244,10 +244,11 @@ class Dispatch:
         for kind, text in closing.events:
             course.event(kind, text)
         if closing.ended in ("done", "tripped", "released"):
-            errand = out.parcel.errand
+            cut = closing.ended == "tripped"
+            errand = replace(out.parcel.errand, repeatable=cut or course.may_repeat())
             outcomes = ((t.position, t.outcome) for t in sorted(returned.trials, key=lambda t: t.began))
             again = cut_by_guard(errand, outcomes, course.event)
-            course.ended(out.block, again=again or closing.ended == "tripped")
+            course.ended(out.block, again=again or cut)
             del self._out[out.block.index]
             shutil.rmtree(out.folder, ignore_errors=True)  # all of it is in the experiment's file
         else:
@@ -320,9 +321,9 @@ class Dispatch:
         if not self._engine.stays:
             self._engine.cancel([out.job for out in self._out.values()])
             return
-        here, id = len(self._out), self._journal.id
+        here, name = len(self._out), self._journal.id
         stay = f"{counted(here, 'block')} {'stays' if here == 1 else 'stay'} with Slurm"
-        course.event(FLEET, f"{stay}: heapyard resume {id} takes them in, heapyard fleet cancel {id} ends their jobs")
+        course.event(FLEET, f"{stay}: heapyard resume {name} takes them in, heapyard fleet cancel {name} ends their jobs")
 
     def _no_room(self, error: OSError) -> HeapyardError:
         return HeapyardError(

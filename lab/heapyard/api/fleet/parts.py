@@ -14,8 +14,8 @@ from ...model import places
 from ...model.errors import HeapyardError
 from ...model.experiment import Experiment, Treatment
 from ...model.program import Program
-from ..library_identity import digest_of
-from ..loop.errand import Errand
+from ...execute.library_identity import digest_of
+from ...execute.loop.errand import Errand
 
 # "library": a malloc library. "native": a part of the lab. "file": of a program, made for the experiment. "system": of a
 # program, and part of the system; it must be there and may be another build, which is then told.
@@ -111,7 +111,8 @@ def _all_parts(experiment: Experiment) -> Iterable[Part]:
 def _files(program: Program) -> Iterable[Path]:
     """Regular files that the program's command lines name by absolute paths, and its standard input."""
     server = program.server
-    commands = [program.command, *((server.client, server.stop, server.ready, server.warm_up, *server.more_clients) if server else ())]
+    served = (server.client, server.stop, server.ready, server.warm_up, *server.more_clients) if server else ()
+    commands = [program.command, *served]
     words = (word for command in commands for word in command)
     paths = [Path(word) for word in words if word.startswith("/") and "\n" not in word and len(word) < 4096]
     return [path for path in (*paths, *([program.stdin] if program.stdin else [])) if path.is_file()]
