@@ -45,11 +45,13 @@ class _PerNode(click.ParamType):
 @click.option("--env", "env", multiple=True, metavar="NODE:NAME=VALUE",
               type=_PerNode("env", r"([^=:]+):([A-Za-z_]\w*)=(.*)", "node2:GLIBC_TUNABLES=glibc.malloc.tcache_count=0"),
               help="Set a variable for whatever runs on a node.")
+@click.option("--one-host", is_flag=True,
+              help="Make no name spaces: nodes differ by name and port, and share the machine's network.")
 @click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Make this folder for configuration, state and logs, and leave it; else they are temporary.")
 def command(
     words: tuple[str, ...], nodes: int, cpus: tuple[tuple[str, str], ...], shares: tuple[tuple[str, str], ...],
-    env: tuple[tuple[str, str, str], ...], keep: Path | None,
+    env: tuple[tuple[str, str, str], ...], one_host: bool, keep: Path | None,
 ) -> int:
     """Try a fleet on this machine: a throw-away Slurm with some nodes, for as long as a command or a shell runs.
 
@@ -80,7 +82,7 @@ def command(
     with ExitStack() as stack:
         with StatusLine() as status:
             status.tell(f"starting Slurm with {nodes} {'node' if nodes == 1 else 'nodes'}")
-            slurm = stack.enter_context(ThrowAwaySlurm(nodes, differences, keep))
+            slurm = stack.enter_context(ThrowAwaySlurm(nodes, differences, keep, one_host))
         for line in _introduction(slurm, is_shell=not words):
             remark(line)
         return slurm.run(shell, is_shell=not words)
@@ -107,10 +109,12 @@ def _introduction(slurm: ThrowAwaySlurm, is_shell: bool) -> list[str]:
     """What was made, what its times are worth, what to try; for a command only what it does not say of itself."""
     names = [node.name for node in slurm.plan.nodes]
     nodes = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-    if slurm.why_here:
-        made = f"{nodes} share the name and the network of {slurm.plan.head}: no name spaces here ({slurm.why_here})"
+    if slurm.plan.apart:
+        made = f"until this shell ends, Slurm has {nodes}, each with its own host name and network"
     else:
-        made = f"Slurm with {nodes} runs, each with an own host name and network, until this shell ends"
+        made = f"{nodes} share the host name and the network of {slurm.plan.head}"
+        if slurm.why_here:
+            made += f", which grants no name spaces: {slurm.why_here}"
     if not is_shell:
         return [made] if slurm.why_here else []
     processors = len(os.sched_getaffinity(0))

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -27,12 +27,12 @@ _ENDING = 20.0  # seconds in which the keeper must have ended everything
 class ThrowAwaySlurm:
     """A context manager: nodes take jobs inside, and everything has ended and is removed afterwards.
 
-    `keep`: a folder to be made for configuration, state and logs, which stays. Without name spaces (`why_here` tells why),
-    all nodes share the host's name and network.
+    `keep`: a folder to be made for configuration, state and logs, which stays. Where name spaces are not permitted, which
+    `why_here` tells, or not wanted (`one_host`), all nodes share the host's name and network.
     """
 
-    def __init__(self, count: int, differences: Differences, keep: Path | None = None) -> None:
-        self._options, self.why_here = permitted()
+    def __init__(self, count: int, differences: Differences, keep: Path | None = None, one_host: bool = False) -> None:
+        self._options, self.why_here = (None, "") if one_host else permitted()
         self._scratch = None if keep else ScratchFolder()
         folder = keep.absolute() if keep else self._scratch.path if self._scratch else Path()
         try:
@@ -87,10 +87,10 @@ class ThrowAwaySlurm:
                 self._keeper.wait()
                 errors.seek(0)
                 last = (errors.read().strip().splitlines() or ["it said nothing"])[-1]
-                raise HeapyardError(f"the throw-away Slurm could not be started: {last}")
-        told: Mapping[str, str] = json.loads(line)
+                raise HeapyardError(f"no throw-away Slurm: {last}")
+        told: dict[str, str | None] = json.loads(line)
         if "failed" in told:
-            raise HeapyardError(f"the throw-away Slurm could not be started: {told['failed']}")
+            raise HeapyardError(f"no throw-away Slurm: {told['failed']}", remedy=told["remedy"])
 
     def _first(self) -> int:
         """The process that the name spaces belong to: unshare's only child."""

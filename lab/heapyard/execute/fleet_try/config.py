@@ -54,8 +54,7 @@ def write_config(plan: Plan) -> None:
         f"SlurmdPidFile={folder / '%n.pid'}",
         f"SlurmdLogFile={folder / 'log' / '%n'}",
     ]
-    if any(node.env for node in plan.nodes):
-        lines.append(f"TaskProlog={_task_prolog(plan)}")
+    lines.append(f"TaskProlog={_task_prolog(plan)}")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     lines += [_node(node, plan, memory) for node in plan.nodes]
     lines.append("PartitionName=try Nodes=ALL Default=YES MaxTime=INFINITE State=UP")
@@ -70,11 +69,15 @@ def _node(node: Node, plan: Plan, memory: int) -> str:
 
 
 def _task_prolog(plan: Plan) -> str:
-    """The script whose `export` lines Slurm puts into the environment of whatever runs on a node."""
-    cases = [
-        f"{node.name}) " + "; ".join(f"echo {shlex.quote(f'export {name}={value}')}" for name, value in node.env.items()) + " ;;"
-        for node in plan.nodes if node.env
-    ]
+    """The script whose `export` lines Slurm puts into the environment of whatever runs on a node.
+
+    Each node has a lock of its own: to the lab it is a machine on which nobody else measures.
+    """
+    cases = []
+    for node in plan.nodes:
+        variables = {"HEAPYARD_LOCK": str(plan.folder / f"{node.name}.lock"), **node.env}
+        told = "; ".join(f"printf '%s\\n' {shlex.quote(f'export {name}={value}')}" for name, value in variables.items())
+        cases.append(f"{node.name}) {told} ;;")
     file = plan.folder / "task_prolog"
     file.write_text("\n".join(["#!/bin/sh", 'case "$SLURMD_NODENAME" in', *cases, "esac", ""]))
     file.chmod(0o755)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from ...model.errors import HeapyardError
+from ...model.errors import HeapyardError, UsageError
+from ..trial_environment import free_port
 from .config import write_config
 from .munge import munged, socket_of, write_key
 from .name_spaces import connect, name_hosts, node_apart, node_here
@@ -34,6 +35,8 @@ class Daemons:
     def start(self, stop: Callable[[], bool]) -> None:
         """HeapyardError if one ends, or the nodes do not report in time; KeyboardInterrupt once `stop()` holds."""
         plan = self.plan
+        if not plan.apart:
+            _check_ports([plan.port, *(node.port for node in plan.nodes)])
         write_config(plan)
         write_key(plan.folder)
         self._start("munged", munged(plan.folder))
@@ -59,7 +62,11 @@ class Daemons:
                   str(self.plan.conf)]
         group = None
         if node.share is not None:
-            group = make_group(node.name, node.share)
+            try:
+                group = make_group(node.name, node.share)
+            except OSError as error:
+                raise HeapyardError(f"{node.name} cannot be slowed: this machine grants no control group with a processor's quota "
+                                    f"({error.strerror or error})", remedy="Leave out --slow.") from None
             self.groups.append(group)
         return node_apart(node, slurmd, group) if self.plan.apart else node_here(slurmd, group)
 
@@ -101,6 +108,15 @@ class Daemons:
                  file.read_text(errors="replace").splitlines() if line.strip()]
         errors = [line for line in lines if re.search(r"error|fatal", line, re.IGNORECASE)]
         return f": {(errors or lines)[-1].strip()}" if lines else ""
+
+
+def _check_ports(ports: list[int]) -> None:
+    """They were free when they were chosen. Slurm's clients would wait long for the answer of a stranger."""
+    for port in ports:
+        try:
+            free_port(port)
+        except UsageError as error:
+            raise HeapyardError(error.message, remedy="Start again: it will choose other ports.") from None
 
 
 def _pipe(end: IO[bytes] | None) -> IO[bytes]:

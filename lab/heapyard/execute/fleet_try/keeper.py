@@ -48,8 +48,10 @@ def main(file: Path) -> None:
             _reap()
     except KeyboardInterrupt:
         pass
-    except (HeapyardError, OSError, subprocess.CalledProcessError) as error:
-        _answer({"failed": str(error)})
+    except HeapyardError as error:
+        _answer({"failed": error.message, "remedy": error.remedy})
+    except (OSError, subprocess.CalledProcessError) as error:
+        _answer({"failed": str(error), "remedy": None})
     finally:
         _end_all(alone)
         for group in daemons.groups:

@@ -17,7 +17,10 @@ from .plan import Node, Plan
 _ALL = ("--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 # As a user that is not root: a user name space, in which the user may do all this.
 _AS_USER = ("--user", "--map-current-user", "--keep-caps")
-_PROBE = "ip link add dev probe0 type bridge && ip link add dev probe1 type veth peer name probe2 && mount --bind /etc/hosts /etc/hosts && hostname probe"
+_PROBE = (
+    "ip link add dev probe0 type bridge && ip link add dev probe1 type veth peer name probe2 && "
+    "mount --bind /etc/hosts /etc/hosts && hostname probe"
+)
 _BRIDGE = "fleet"
 
 

@@ -25,8 +25,8 @@ def make_group(name: str, share: float) -> Path:
     What a keeper that was killed has left goes. O(groups below ours).
     """
     failure = OSError("no control group here has a processor's quota")
+    _sweep()
     for above in _places():
-        _sweep(above)
         folder = above / f"{_PREFIX}{os.getpid()}_{time.monotonic_ns()}_{name}"
         try:
             folder.mkdir()
@@ -39,6 +39,11 @@ def make_group(name: str, share: float) -> Path:
         except OSError as error:
             failure = error
     raise failure
+
+
+def left_groups() -> list[Path]:
+    """Groups of nodes that are there now, of whichever throw-away Slurm."""
+    return [group for above in _places() for group in above.glob(f"{_PREFIX}*")]
 
 
 def _places() -> list[Path]:
@@ -56,8 +61,8 @@ def _limit(folder: Path, share: float) -> None:
         (folder / "cpu.cfs_quota_us").write_text(str(quota))
 
 
-def _sweep(above: Path) -> None:
-    for left in above.glob(f"{_PREFIX}*"):
+def _sweep() -> None:
+    for left in left_groups():
         try:
             if time.time() - left.stat().st_mtime > _YOUNG:
                 left.rmdir()  # fails while a process is in it

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A study whose blocks run as jobs on three nodes of a throw-away Slurm: the same answer, nothing lost or doubled.
+
+Trials sleep, so that three nodes on one machine can be thrice as fast as one; so shortly that no guard judges them.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections import Counter
+
+import pytest
+from e2e_yard import Yard, control, ratio_interval
+from throw_away_slurm import require_slurm
+
+from heapyard.execute.fleet_try.name_spaces import permitted
+from heapyard.model.record import Record
+
+BLOCKS = 6
+STUDY = f"""
+[study]
+title = "naps"
+programs = ["nap"]
+allocators = ["glibc", "jemalloc"]
+blocks = {BLOCKS}
+seed = 1
+"""
+NAP = """
+[program.nap]
+command = ["sleep", "0.1"]
+"""
+
+# Until the middle of a block: some job runs.
+RUN = """
+./heapyard run study.toml --fleet slurm --nodes 3 --no-html & lab=$!
+while ! pgrep -f 'submitit[.]core[.]_submit' >/dev/null; do sleep 0.05; done
+"""
+
+
+@pytest.fixture(autouse=True)
+def slurm() -> None:
+    require_slurm()
+    options, why = permitted()
+    if options is None:
+        pytest.skip(f"this machine grants no name spaces: {why}")
+
+
+@pytest.fixture
+def napping(yard: Yard) -> Yard:
+    (yard.config / "heapyard").mkdir(parents=True)
+    (yard.config / "heapyard" / "catalog.toml").write_text(NAP)
+    (yard.folder / "study.toml").write_text(STUDY)
+    return yard
+
+
+def in_fleet(yard: Yard, script: str) -> subprocess.CompletedProcess[str]:
+    """`script` in the shell of a throw-away Slurm with three nodes; ./heapyard there is the lab's command."""
+    launcher = yard.folder / "heapyard"
+    launcher.write_text(f'#!/bin/sh\nexec {shlex.join(yard.command())} "$@"\n')
+    launcher.chmod(0o755)
+    return yard.run("fleet", "try", "--", "sh", "-c", script)
+
+
+def whole(record: Record) -> None:
+    """Each planned treatment of each counted block has one trial that counts, and no block two nodes."""
+    counted = [trial for trial in record.trials if trial.counted]
+    per = Counter((trial.block, trial.treatment) for trial in counted)
+    assert per and set(per.values()) == {1}
+    blocks = {trial.block for trial in counted}
+    assert len(blocks) == BLOCKS
+    assert len({treatment for _, treatment in per}) * BLOCKS == len(counted)
+    assert all(len({t.node for t in counted if t.block == block}) == 1 for block in blocks)
+
+
+def test_a_study_on_three_nodes_is_answered_as_on_one(napping: Yard) -> None:
+    """Although the controller is killed in the middle."""
+    done = in_fleet(napping, f"{RUN}\nkill -9 $lab; wait $lab; ./heapyard resume --no-html")
+    assert done.returncode == 0, done.stderr
+    away = napping.record()
+    answers = [json.loads(napping.run("show", "--json").stdout)]
+    local = napping.run("run", "study.toml", "--no-html")
+    assert local.returncode == 0, local.stderr
+    here = napping.record()
+    answers.append(json.loads(napping.run("show", "--json").stdout))
+    whole(away)
+    assert {t.node for t in away.trials if t.counted} == {"node1", "node2", "node3"}
+    assert [answer["control"]["alarming"] for answer in answers] == [False, False]
+    assert answers[0]["treatments"] == answers[1]["treatments"] and answers[0]["out"] == answers[1]["out"]
+    for treatment in ("jemalloc", control(here)):
+        (low, high), (least, most) = (ratio_interval(record, treatment, "wall") for record in (away, here))
+        assert low <= most and least <= high
+
+
+FAULTS = {
+    "agent": "kill -9 $(pgrep -f 'submitit[.]core[.]_submit' | head -1)",
+    "slurmd": 'kill -9 $(cat "$HEAPYARD_FLEET_TRY/node2.pid")',
+}
+
+
+@pytest.mark.on_request
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_lost_or_doubled_when_one_is_killed(napping: Yard, fault: str) -> None:
+    done = in_fleet(napping, f"{RUN}\n{FAULTS[fault]}\nwait $lab")
+    assert done.returncode == 0, done.stderr
+    whole(napping.record())
+    if fault == "agent":
+        assert "the whole block is repeated" in done.stderr
