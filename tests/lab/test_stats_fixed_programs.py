@@ -31,7 +31,9 @@ def unequal(rng: np.random.Generator, shape: tuple[int, int, int]) -> np.ndarray
     return rng.normal(0, 1, shape) * scale
 
 
-@pytest.mark.parametrize("noise", [normal, bimodal, unequal, *(pytest.param(n, marks=pytest.mark.on_request) for n in (log_normal, drifting))])
+@pytest.mark.parametrize("noise", [
+    normal, bimodal, unequal, *(pytest.param(n, marks=pytest.mark.on_request) for n in (log_normal, drifting))
+])
 @pytest.mark.parametrize("blocks", [3, 8])
 def test_intervals_over_fixed_programs_hold_their_mean(noise, blocks) -> None:
     """92 to 97 %, although the effects scatter by 15 % between programs: these are not a sample here."""

@@ -81,7 +81,9 @@ def false_alarms(analysis):
     return np.array([any(c.verdict in ("better", "worse") for c in cell.comparisons) for cell in analysis.cells])
 
 
-@pytest.mark.parametrize("noise", [normal, drifting, *(pytest.param(n, marks=pytest.mark.on_request) for n in (log_normal, bimodal))])
+@pytest.mark.parametrize("noise", [
+    normal, drifting, *(pytest.param(n, marks=pytest.mark.on_request) for n in (log_normal, bimodal))
+])
 @pytest.mark.parametrize(("labels", "blocks"), [(3, 10), pytest.param(7, 10, marks=pytest.mark.on_request)])
 def test_equal_allocators_are_called_different_in_five_percent(noise, labels, blocks):
     """The whole verdict, A/A: the share of tables with any `better` or `worse`, all comparisons taken together."""
@@ -122,7 +124,8 @@ def test_the_default_margin_only_lowers_false_alarms():
 
 
 @pytest.mark.parametrize(("noise", "least"), [
-    (drifting, 0.935), (bimodal, 0.92), *(pytest.param(*known, marks=pytest.mark.on_request) for known in ((normal, 0.935), (log_normal, 0.92)))
+    (drifting, 0.935), (bimodal, 0.92),
+    *(pytest.param(*known, marks=pytest.mark.on_request) for known in ((normal, 0.935), (log_normal, 0.92)))
 ])
 def test_intervals_hold_the_truth(noise, least):
     """Single 95 % intervals of a true ratio of 0.9: between 92 and 98 %."""
