@@ -22,6 +22,7 @@ SIGNAL_SECONDS = 30  # before the time limit, in which a block says that it was 
 ASK = 5.0  # seconds between two squeues: a cluster has many users
 PATIENCE = 60.0  # seconds for one of Slurm's commands
 MOST = 1000  # blocks of one array: Slurm's own default of MaxArraySize
+_CONFIGURED = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf", "/usr/local/etc/slurm.conf")
 _FORMAT = "%i|%T|%N|%S|%V|%r"
 
 
@@ -114,7 +115,9 @@ def require_command() -> None:
 
 def on_login_node() -> bool:
     """May this be a machine from which a cluster is used, and not one that computes?"""
-    return shutil.which("sbatch") is not None and "SLURM_JOB_ID" not in os.environ
+    if shutil.which("sbatch") is None or "SLURM_JOB_ID" in os.environ:
+        return False  # no Slurm, or a node that was given to us
+    return "SLURM_CONF" in os.environ or any(Path(path).exists() for path in _CONFIGURED)  # packages alone are no cluster
 
 
 def _further(fleet: Fleet) -> dict[str, str]:
