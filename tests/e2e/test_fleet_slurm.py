@@ -10,6 +10,7 @@ import json
 import shlex
 import subprocess
 from collections import Counter
+from itertools import product
 
 import pytest
 from e2e_yard import Yard, control, ratio_interval
@@ -87,10 +88,10 @@ def test_a_study_on_three_nodes_is_answered_as_on_one(napping: Yard) -> None:
     whole(away)
     assert {t.node for t in away.trials if t.counted} == {"node1", "node2", "node3"}
     assert [answer["control"]["alarming"] for answer in answers] == [False, False]
-    assert answers[0]["treatments"] == answers[1]["treatments"] and answers[0]["out"] == answers[1]["out"]
-    for treatment in ("jemalloc", control(here)):
-        (low, high), (least, most) = (ratio_interval(record, treatment, "wall") for record in (away, here))
-        assert low <= most and least <= high
+    assert answers[0]["treatments"] == answers[1]["treatments"] and answers[0]["baseline"] == answers[1]["baseline"]
+    for treatment, metric in product(("jemalloc", control(here)), ("wall", "peak_rss")):
+        (low, high), (least, most) = (ratio_interval(record, treatment, metric) for record in (away, here))
+        assert low <= most and least <= high, (treatment, metric)
 
 
 FAULTS = {
