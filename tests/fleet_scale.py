@@ -122,6 +122,7 @@ PAGE_TEXT = """\
 
 Made by `.heapyard/venv/bin/python tests/fleet_scale.py` on {day}; {cpu}, {cpus} processors, which others used
 meanwhile. Every experiment is synthetic: {workloads} workloads, {labels} treatments, 17 responses a trial. No trial was run.
+Others loaded the machine unequally from row to row: times tell an order of magnitude, sizes and memory are exact.
 
 {table}
 
