@@ -137,8 +137,9 @@ def row_of(name: str, case: Case) -> str:
     behind, width = ratio(case, named or default, best)
     gain, gain_width = ratio(case, named or default, default)
     cells = (
-        f"`{name}`", case.allocator, f"{space.combinations}", f"{BLOCKS}", f"{seconds:.0f} s", f"{spent:.0f} s ({spent / seconds:.0%})",
-        f"`{best}`", f"`{named}`" if named else "no gain", f"{behind:.3f} ± {width:.3f}", f"{gain:.3f} ± {gain_width:.3f}",
+        f"`{name}`", case.allocator, f"{space.combinations}", f"{BLOCKS}", f"{seconds:.0f} s",
+        f"{spent:.0f} s ({spent / seconds:.0%})", f"`{best}`", f"`{named}`" if named else "no gain",
+        f"{behind:.3f} ± {width:.3f}", f"{gain:.3f} ± {gain_width:.3f}",
     )
     return "| " + " | ".join(cells) + " |"
 
