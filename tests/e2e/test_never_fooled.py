@@ -33,7 +33,9 @@ def test_a_failure_never_looks_like_a_fast_run(yard, fault, kind, words):
     analysis = analyse(record.observations)
     for cell in analysis.cells:
         assert "faulty" not in [s.treatment for s in cell.summaries]
-        # Guards may reject most of a sound one's trials where others load the machine.
+        if cell.metric != "wall":
+            continue  # what is sampled may be missing of a trial where others load the machine
+        # Guards may reject most of a sound one's trials there.
         blocks, plain = ({t.block for t in counted(record, label)} for label in ("glibc", "plain"))
         assert "plain" in [s.treatment for s in cell.summaries] or len(blocks & plain) < len(blocks) / 2
     assert "faulty" in result.stdout and reason.split()[0] in result.stdout
