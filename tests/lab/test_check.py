@@ -97,7 +97,8 @@ HEAPS = [heap.name for heap in own_heaps()]
 WHOLLY = ("bfm", "scalloc", "elfmalloc", "heapyard")
 
 
-# Asked of the first ones alone for the time they take.
+# Asked of one that locks and of ours, for the time they take; of all on request.
+ASKED_SLOWLY = ("bfm", "heapyard")
 SLOW = [f"process/fork-beside-{what}" for what in ("dlopen", "names", "zones", "threads")] + [
     "stress/thread-storm", "stress/realloc-storm"]
 
@@ -116,9 +117,9 @@ ASKED += [pytest.param(heap, GROUPS - asked, id=f"{heap}, the rest", marks=pytes
 
 
 @pytest.mark.parametrize(("heap", "groups"), ASKED)
-def test_our_heaps_pass_every_case(heap: str, groups: set[str]) -> None:
+def test_our_heaps_pass_every_case(request: pytest.FixtureRequest, heap: str, groups: set[str]) -> None:
     cases = [c for c in all_cases() if c.group in groups and c.label not in ("latency/longest-call", *SLOW)]
-    if heap in WHOLLY:
+    if heap in ASKED_SLOWLY or (heap in WHOLLY and request.config.getoption("--on-request")):
         cases += [case(label) for label in SLOW]
     found = [run_case(c, library(heap), "quick") for c in cases]
     assert not [f for f in found if f.verdict == "fail"]

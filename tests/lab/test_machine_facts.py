@@ -64,6 +64,12 @@ def test_what_does_not_count_leaves_them_together(other: dict) -> None:
     assert facts_of(PLAIN) == facts_of(PLAIN | other)
 
 
+def test_tunables_that_no_program_inherits_do_not_count() -> None:
+    """Programs of the catalog and mutators have an environment of their own."""
+    other = {**PLAIN, "tunables": {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}}
+    assert facts_of(other) != facts_of(PLAIN) and facts_of(other, inherited=False) == facts_of(PLAIN, inherited=False)
+
+
 def test_the_largest_kind_comes_first() -> None:
     facts = {n: facts_of(s) for n, s in {"a": NO_TCACHE, "b": PLAIN, "c": HALF, "d": PLAIN}.items()}
     assert [kind.nodes for kind in kinds_by_facts("abcd", facts)] == [("b", "d"), ("a",), ("c",)]

@@ -219,8 +219,9 @@ def test_scripts_get_kinds_tests_and_sizes() -> None:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two rounds each on two machines, as an engine stores them."""
+    """Two rounds each on two machines, as an engine stores them. The programs are a user's own: they inherit tunables."""
     what = experiment(blocks=4)
+    what = replace(what, programs=tuple(replace(p, inherit_env=True) for p in what.programs))
     with store.create(what, tmp_path_factory.mktemp("fleet")) as journal:
         carry_out(what, journal, FakeLaunch())
         for block, status in journal.plan():

@@ -101,6 +101,7 @@ FACTS = (
 )
 
 
-def facts_of(snapshot: Snapshot) -> dict[str, str]:
-    """The facts of one machine by name, in words and in the order of FACTS. O(facts)."""
-    return {fact.name: fact.read(snapshot) for fact in FACTS}
+def facts_of(snapshot: Snapshot, *, inherited: bool = True) -> dict[str, str]:
+    """The facts of one machine by name, in words and in the order of FACTS. Not `inherited`: no program sees the lab's
+    environment, so its tunables are none of the machine's facts. O(facts)."""
+    return {fact.name: fact.read(snapshot) for fact in FACTS if inherited or fact.name != "tunables"}

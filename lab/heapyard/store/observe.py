@@ -21,6 +21,7 @@ def observations_of(
     """Counted trials in long form, failures by workload and treatment. O(trials x metrics)."""
     control = next((t.label for t in experiment.treatments if t.role == "control"), "")
     treatments = tuple(t.label for t in experiment.treatments if t.role == "treatment")
+    inherited = any(p.inherit_env for p in experiment.programs)
     rows = tuple(
         Observation(t.workload, t.treatment, t.block, metric, value, t.id, t.position, t.started, t.stage, t.round, t.node)
         for t in trials
@@ -39,7 +40,7 @@ def observations_of(
         figures=experiment.figures,
         claims=experiment.claims,
         processors=processors,
-        machines={name: facts_of(snapshot) for name, snapshot in (nodes or {}).items()},
+        machines={name: facts_of(snapshot, inherited=inherited) for name, snapshot in (nodes or {}).items()},
     )
 
 
