@@ -16,6 +16,7 @@ import pytest
 from e2e_yard import Yard, control, ratio_interval
 from throw_away_slurm import require_slurm
 
+from heapyard.model import places
 from heapyard.execute.fleet_try.name_spaces import permitted
 from heapyard.model.record import Record
 from heapyard.store.records import plan_of
@@ -57,12 +58,12 @@ def napping(yard: Yard) -> Yard:
     return yard
 
 
-def in_fleet(yard: Yard, script: str) -> subprocess.CompletedProcess[str]:
+def in_fleet(yard: Yard, script: str, *options: str) -> subprocess.CompletedProcess[str]:
     """`script` in the shell of a throw-away Slurm with three nodes; ./heapyard there is the lab's command."""
     launcher = yard.folder / "heapyard"
     launcher.write_text(f'#!/bin/sh\nexec {shlex.join(yard.command())} "$@"\n')
     launcher.chmod(0o755)
-    return yard.run("fleet", "try", "--", "sh", "-c", script)
+    return yard.run("fleet", "try", *options, "--", "sh", "-c", script)
 
 
 def whole(record: Record) -> None:
@@ -108,6 +109,29 @@ def test_a_study_on_three_nodes_is_answered_as_on_one(napping: Yard) -> None:
     for treatment, metric in product(("jemalloc", control(here)), ("wall", "peak_rss")):
         (low, high), (least, most) = (ratio_interval(record, treatment, metric) for record in (away, here))
         assert low <= most and least <= high, (treatment, metric)
+
+
+@pytest.mark.on_request
+def test_nodes_made_different_are_told_apart(yard: Yard) -> None:
+    """One without glibc's caches of threads, where mimalloc gains more; and one that is merely slow, which changes no ratio."""
+    different = ("--slow", "node3=50%", "--env", "node2:GLIBC_TUNABLES=glibc.malloc.tcache_count=0")
+    objects = f"{places.native('threadtest')} --iterations 3000000 --objects 6 --size 400"
+    done = in_fleet(
+        yard,
+        "./heapyard compare --allocators glibc,mimalloc --blocks 30 --seed 1 --fleet slurm --nodes 3 --no-html --check exit "
+        f"-- {objects}",
+        *different,
+    )
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    machines = json.loads(yard.run("show", "--json").stdout)["machines"]
+    assert [kind["nodes"] for kind in machines["kinds"]] == [["node1", "node3"], ["node2"]]
+    [ratio] = [
+        i for i in machines["interactions"] if (i["metric"], i["treatment"], i["workload"]) == ("wall", "mimalloc", "")
+    ]
+    assert ratio["answer"] == "depends" and ratio["low"] == "node2", ratio
+    slowest = max((s for s in machines["speeds"] if s["metric"] == "wall"), key=lambda s: s["interval"]["ratio"])
+    assert slowest["node"] == "node3" and slowest["interval"]["low"] > 1
 
 
 FAULTS = {
