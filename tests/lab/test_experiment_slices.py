@@ -14,6 +14,7 @@ import pytest
 from test_experiment_loop import events, resume, run
 from yard import experiment
 
+from heapyard.execute.loop.tally import Tally
 from heapyard.model import journal as kinds
 from heapyard.model.experiment import Settings, Treatment, TrialOutcome
 from heapyard.model.program import Program
@@ -158,3 +159,14 @@ def test_the_alarm_of_ratios_has_its_size() -> None:
         seen = Observations(("one", "two", "three"), ("glibc", "a", "b"), "glibc", "", tuple(rows))
         alarms += bool(ratios_apart(tables(seen), "glibc", seen.settings))
     assert alarms <= 20  # 10 expected of 200; 20 with a chance of 0.2 %
+
+
+def test_a_resumed_experiment_charges_the_time_of_a_block_in_slices_once(tmp_path: Path) -> None:
+    record = run(tmp_path, experiment(interleave="slices", blocks=4), Machine())
+    sliced = {t.block for t in record.trials if "slices" in t.metrics}
+    assert sliced
+    tally = Tally(record.experiment)
+    tally.replay(record.trials)
+    whole = sum(t.ended - t.started for t in record.trials if t.block not in sliced)
+    together = [[t for t in record.trials if t.block == block] for block in sliced]
+    assert tally.spent == pytest.approx(whole + sum(sum(t.ended - t.started for t in of) / len(of) for of in together))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
@@ -79,7 +79,10 @@ class Tally:
         )
 
     def replay(self, trials: Iterable[TrialRecord]) -> None:
-        """The trials of earlier sessions; those without an end did not finish."""
+        """The trials of earlier sessions; those without an end did not finish. In slices each took its share of the time."""
+        trials = list(trials)
+        sliced = {t.block for t in trials if SLICES in t.metrics}
+        sharing = Counter(t.block for t in trials if t.block in sliced)
         for t in trials:
             self._add(
                 Seen(
@@ -90,7 +93,7 @@ class Tally:
                     t.treatment,
                     t.status,
                     t.answer,
-                    t.ended - t.started,
+                    (t.ended - t.started) / max(sharing[t.block], 1),
                     self._responses(t.metrics),
                     t.stage,
                     bool(t.tripped) and t.stage != WARM_UP,
