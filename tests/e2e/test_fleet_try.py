@@ -18,6 +18,7 @@ from heapyard.execute.fleet_try import plan as plans
 from heapyard.execute.fleet_try.cluster import ThrowAwaySlurm
 from heapyard.execute.fleet_try.name_spaces import permitted
 from heapyard.execute.fleet_try.plan import Differences
+from heapyard.execute.orphans import adopt_orphans
 from heapyard.model.errors import HeapyardError
 
 SAME = Differences({}, {}, {})
@@ -99,6 +100,7 @@ while ! squeue --noheader --states=RUNNING | grep -q .; do sleep 0.1; done
 echo "$HEAPYARD_FLEET_TRY" >folder.part && mv folder.part folder
 sleep {nap}3
 """)
+    adopt_orphans()  # what loses its parent waits here, dead, as under a container's first process that reaps nobody
     slow = ["--slow", "node1=50%"] if number == signal.SIGKILL else []
     process = yard.start("fleet", "try", "--nodes", 1, *slow, "--", inside)
     wait_until(lambda: (yard.folder / "folder").exists() or process.poll() is not None)

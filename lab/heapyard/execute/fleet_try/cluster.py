@@ -69,7 +69,7 @@ class ThrowAwaySlurm:
             command = ["env", "--default-signal=INT", *(f"{name}={value}" for name, value in self.environment.items()), *words]
         else:
             command = [*entering(self._first(), self._options, Path.cwd(), self.environment), *words]
-        process = subprocess.Popen(command, preexec_fn=_unmoved)
+        process = subprocess.Popen(command, preexec_fn=_ends_with_us if self._options is None else _unmoved)
         with command_in_front(process, is_shell):
             code = process.wait()
         return 128 - code if code < 0 else code
@@ -115,6 +115,15 @@ class ThrowAwaySlurm:
 
 
 def _unmoved() -> None:
-    """In the child: nsenter, or env for a moment, must outlive a Ctrl-C; and nothing of it outlives us."""
+    """In the child: nsenter must outlive a Ctrl-C.
+
+    It outlives us too, until the keeper has ended its command: a command whose parent is gone would wait, dead, for one that
+    reaps it, and its name space with it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _ends_with_us() -> None:
+    """In the child: env must outlive a Ctrl-C for a moment, and nothing of the command outlives us."""
+    _unmoved()
     killed_with_parent()
