@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heapyard.design.looks import looks_from
+from heapyard.design.racing import beaten
 from heapyard.design.screening import screening
 from heapyard.model.analysis import Analysis
 from heapyard.model.experiment import Settings
@@ -19,8 +20,8 @@ from heapyard.model.tuning import Choice, Effect, Setting, Space
 from heapyard.report.choice import choose
 from heapyard.stats.tuning.confirming import confirm
 from heapyard.stats.tuning.effects import main_effects
-from heapyard.stats.tuning.entrants import entrants, finalists, neighbours, survivors
-from heapyard.stats.tuning.responses import responses_of
+from heapyard.stats.tuning.entrants import entrants, finalists
+from heapyard.stats.tuning.responses import Response, responses_of
 
 Truth = Callable[[Choice], tuple[float, float]]  # ln of time and memory
 SETTINGS = Settings(memory_metric="peak_rss", blocks=1)
@@ -67,30 +68,46 @@ class Machine:
         return Observations(("w",), labels, labels[0], "", tuple(rows), settings=SETTINGS)
 
 
-def search(rng: np.random.Generator, space: Space, truth: Truth, *, noise: float = 0.01) -> Search:
-    machine = Machine(rng, space, truth, noise)
+def search(rng: np.random.Generator, space: Space, truth: Truth, *, noise: float = 0.01, screened: int = SCREENED,
+           raced: int = RACED, confirmed: int = CONFIRMED) -> Search:
+    machine, phases = Machine(rng, space, truth, noise), Phases(space)
     runs = screening(space.counts)
-    responses = responses_of(machine.seen(runs, machine.blocks(runs, SCREENED)), list(map(space.label, runs)))
+    responses = phases.add(machine, runs, machine.blocks(runs, screened))
     effects = tuple(e for response in responses for e in main_effects(space, runs, response, confidence=0.95))
-    racing = entrants(space, runs, responses, effects, MARGINS, confidence=0.95)
-    last = race(machine, racing)
-    last = race(machine, neighbours(space, last, racing)) if last else ()
+    for seed in (1, 2):
+        race(machine, phases, entrants(space, (phases.time, phases.memory), MARGINS, seed), raced)
+    last = finalists(space, (phases.time, phases.memory), MARGINS)
     if not last:
         return Search(None, effects, None, machine.trials)
     choices = (space.default, *last)
-    confirmed = confirm(machine.seen(choices, machine.blocks(choices, CONFIRMED)), space, choices, allocators=1)
-    label = choose(confirmed)
-    return Search({space.label(c): c for c in choices}.get(label or ""), effects, confirmed, machine.trials)
+    known = confirm(machine.seen(choices, machine.blocks(choices, confirmed)), space, choices, allocators=1)
+    label = choose(known)
+    return Search({space.label(c): c for c in choices}.get(label or ""), effects, known, machine.trials)
 
 
-def race(machine: Machine, racing: Sequence[Choice]) -> tuple[Choice, ...]:
-    """The finalists."""
-    space, rows, alive, done = machine.space, list[Observation](), list(range(len(racing))), 0
-    for look in (*looks_from(3, RACED), RACED):
+class Phases:
+    """Time and memory of all choices, phase by phase."""
+
+    def __init__(self, space: Space):
+        self.space = space
+        self.time: list[tuple[Sequence[Choice], Response]] = []
+        self.memory: list[tuple[Sequence[Choice], Response]] = []
+
+    def add(self, machine: Machine, choices: Sequence[Choice], rows: Sequence[Observation]) -> tuple[Response, Response]:
+        time, memory = responses_of(machine.seen(choices, rows), list(map(self.space.label, choices)))
+        self.time.append((choices, time))
+        self.memory.append((choices, memory))
+        return time, memory
+
+
+def race(machine: Machine, phases: Phases, racing: Sequence[Choice], most: int) -> None:
+    rows, alive, done = list[Observation](), list(range(len(racing))), 0
+    for look in (*looks_from(3, most), most):
         rows += machine.blocks([racing[i] for i in alive], look - done, done)
         done = look
-        responses = responses_of(machine.seen(racing, rows), list(map(space.label, racing)))
-        alive = survivors(responses, MARGINS)
+        responses = responses_of(machine.seen(racing, rows), list(map(machine.space.label, racing)))
+        out = beaten([response.logs[:, alive] for response in responses], MARGINS)
+        alive = [i for i, gone in zip(alive, out, strict=True) if not gone]
         if len(alive) < 3:
             break
-    return finalists(racing, alive, responses, MARGINS)
+    phases.add(machine, racing, rows)

@@ -205,3 +205,15 @@ def test_which_response_stands_for_latency() -> None:
     passes = [Pass(1, 0, 1, {"latency_mean": 1, "latency_p95": 2, "queue": 3})]
     assert latency_of(passes) == "latency_p95" and latency_of(passes, "queue") == "queue" and latency_of(passes, "x") == ""
     assert latency_of([Pass(1, 0, 1, {"pass_time": 1})]) == "pass_time" and latency_of([]) == ""
+
+
+def test_a_process_that_ends_while_it_is_looked_at_has_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is there, and gone when it is read."""
+    from heapyard.execute.server.work import below
+
+    def gone(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(os, "scandir", gone)
+    monkeypatch.setattr(os, "listdir", gone)
+    assert below(os.getpid()) == []

@@ -51,8 +51,8 @@ def nothing(choice: Choice) -> tuple[float, float]:
     return 0.0, 0.0
 
 
-def searches(truth: Truth, count: int, space: Space = SPACE) -> list[Search]:
-    return [search(np.random.default_rng(seed), space, truth) for seed in range(count)]
+def searches(truth: Truth, count: int, space: Space = SPACE, **how: float) -> list[Search]:
+    return [search(np.random.default_rng(seed), space, truth, **how) for seed in range(count)]
 
 
 def behind_the_best(found: Search, truth: Truth) -> float:
@@ -73,10 +73,11 @@ def test_the_best_of_the_grid_is_found_in_a_fifth_of_its_trials(truth: Truth) ->
 
 @pytest.mark.on_request
 def test_many_searches_find_what_is_there() -> None:
-    """On request, half a minute: rates."""
-    for truth, share in ((additive, 0.98), (together, 0.98), (spoiling, 0.9)):
-        found = [behind_the_best(one, truth) for one in searches(truth, 200)]
-        print(truth.__name__, np.mean([one <= CLOSE for one in found]), max(found))
+    """On request, two minutes: rates, on a quiet machine and on one whose trials scatter by 5 %."""
+    noisy = {"noise": 0.05, "screened": 9, "raced": 8, "confirmed": 30}
+    for truth, how, share in ((additive, {}, 0.98), (together, {}, 0.98), (spoiling, {}, 0.9), (additive, noisy, 0.8)):
+        found = [behind_the_best(one, truth) for one in searches(truth, 200, **how)]
+        print(truth.__name__, how, np.mean([one <= CLOSE for one in found]), max(found))
         assert np.mean([one <= CLOSE for one in found]) >= share
         assert all(one < -truth(grid_best(SPACE, truth))[0] for one in found), "worse than the default"
 

@@ -3,7 +3,7 @@
 
     screening      a designed few of all combinations, for what each setting brings by itself
     race           the promising ones against each other, until the beaten have left
-    refinement     a second race, among what differs from the best in one setting
+    refinement     a second race, among what all trials so far say may be the best
     confirmation   the best of those against the default, on blocks that the search never saw: only these are claimed
 """
 
@@ -23,8 +23,9 @@ from ..model.tuning import PHASES, RACES, SUITE, Choice, Effect, Phase, Space, T
 from ..report.choice import choose
 from ..stats.tuning.confirming import confirm
 from ..stats.tuning.effects import main_effects
-from ..stats.tuning.entrants import entrants, finalists, neighbours, survivors
+from ..stats.tuning.entrants import entrants, finalists
 from ..stats.tuning.responses import responses_of
+from ..stats.tuning.surface import Measured
 from ..store.codec import decode, encode
 from .assemble import assemble, silent
 
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from ..catalog.study import Study
 
 BUDGET = 600.0  # seconds, unless said otherwise
-SCREENED = 3  # blocks of the screening, if its share of the budget holds them
-FIRST_LOOK, RACED = 3, 12  # blocks of the race: until its first look, and at most
+SCREENED = 3  # blocks of the screening in any case, if its share of the budget holds them
+SCREENED_MOST = 12  # blocks of a screening whose effects are not yet known to SCREENED_TO
+SCREENED_TO = 0.03  # half-width of a single choice's ratio; a main effect of 16 choices is then known to a third of it
+FIRST_LOOK, RACED = 3, 24  # blocks of a race: until its first look, and at most
 # Of what is left of the budget.
 SHARES: dict[Phase, float] = {"screening": 0.35, "race": 0.35, "refinement": 0.4, "confirmation": 1.0}
 
@@ -45,12 +48,13 @@ def begin(study: Study, spaces: Sequence[Space], *, budget: float, preference: P
     """The screening. `study`: one program or command, with settings that hold for all phases. Errors as those of `assemble`."""
     tried = tuple(tuple(screening(space.counts)) for space in spaces)
     labels = tuple(label for space, choices in zip(spaces, tried, strict=True) for label in map(space.label, choices))
-    asked = {**study.settings, "blocks": SCREENED, "budget": budget * SHARES["screening"], "interleave": "trials"}
+    asked = {**study.settings, "budget": budget * SHARES["screening"], "interleave": "trials"}
     made = assemble(replace(study, allocators=labels, baseline=spaces[0].allocator, settings=asked), full=full, say=say)
-    tuning = Tuning("screening", tuple(spaces), tried, budget, preference)
+    tuning = Tuning("screening", tuple(spaces), tried, budget, preference, made.settings.precision)
     return replace(
         made,
         title=_title(tuning, made),
+        settings=replace(made.settings, precision=SCREENED_TO, pilot_blocks=SCREENED, max_blocks=SCREENED_MOST),
         treatments=tuple(t for t in made.treatments if t.role == "treatment"),
         suite=f"{SUITE} {time.strftime('%y%m%d-%H%M%S')}",
         study=encode(tuning),
@@ -63,7 +67,7 @@ def following(records: Sequence[Record], *, budget: float | None = None) -> Expe
     if last.phase == PHASES[-1]:
         return None
     phase = PHASES[PHASES.index(last.phase) + 1]
-    tried = tuple(_next_choices(records[-1], last, place) for place in range(len(last.spaces)))
+    tried = tuple(_next_choices(records, last, place) for place in range(len(last.spaces)))
     kept = [place for place, choices in enumerate(tried) if len(choices) > 1]
     if not kept:
         return None
@@ -103,20 +107,28 @@ def answer(records: Sequence[Record], *, complete: bool) -> TuneAnswer:
     )
 
 
-def _next_choices(record: Record, tuning: Tuning, place: int) -> tuple[Choice, ...]:
-    """What the next phase measures of a space, the default first; the default alone where there is nothing more to find."""
-    space, choices = tuning.spaces[place], tuning.tried[place]
-    observations = record.observations
-    responses = responses_of(observations, list(map(space.label, choices)))
-    margins = _margins(observations.settings)
-    if tuning.phase == "screening":
-        effects = _effects(record, space, choices)
-        return entrants(space, choices, responses, effects, margins, confidence=observations.settings.confidence)
-    best = finalists(choices, survivors(responses, margins), responses, margins)
-    if tuning.phase == "race":
-        leaning = best[1:2] if tuning.preference.prefer == "memory" else ()  # the finalists' order: time, memory
-        return neighbours(space, tuple(dict.fromkeys((*leaning, *best))), choices)
-    return (space.default, *best)
+def _next_choices(records: Sequence[Record], tuning: Tuning, place: int) -> tuple[Choice, ...]:
+    """What the phase after `tuning`, that of the last record, measures of a space, the default first; the default alone where
+    there is nothing more to find. O(trials + choices^3)."""
+    space = tuning.spaces[place]
+    time, memory = _measured(records, space)
+    settings = records[-1].observations.settings
+    if tuning.phase == "refinement":
+        return (space.default, *finalists(space, (time, memory), _margins(settings)))
+    return entrants(space, (time, memory), _margins(settings), settings.seed)
+
+
+def _measured(records: Sequence[Record], space: Space) -> tuple[Measured, Measured]:
+    """Time and memory of all choices of an allocator, phase by phase."""
+    time, memory = [], []
+    for record in records:
+        tuning = tuning_of(record.experiment)
+        choices = {s.allocator: tried for s, tried in zip(tuning.spaces, tuning.tried, strict=True)}.get(space.allocator)
+        if choices:
+            fast, small = responses_of(record.observations, list(map(space.label, choices)))
+            time.append((choices, fast))
+            memory.append((choices, small))
+    return time, memory
 
 
 def _effects(record: Record, space: Space, choices: tuple[Choice, ...]) -> tuple[Effect, ...]:
@@ -149,7 +161,8 @@ def _experiment(first: Experiment, tuning: Tuning, budget: float) -> Experiment:
         looks = looks_from(FIRST_LOOK, RACED)
         settings = replace(settings, pilot_blocks=FIRST_LOOK, max_blocks=RACED, looks=looks, race=families)
     else:
-        settings = replace(settings, pilot_blocks=usual.pilot_blocks, max_blocks=usual.max_blocks, looks=(), race=())
+        settings = replace(settings, precision=tuning.precision, pilot_blocks=usual.pilot_blocks, max_blocks=usual.max_blocks,
+                           looks=(), race=())
         treatments.append(Treatment(baseline + CONTROL_SUFFIX, found[0], role="control"))
     made = replace(first, settings=settings, treatments=tuple(treatments), study=encode(tuning))
     return replace(made, title=_title(tuning, made))
@@ -197,7 +210,7 @@ def _tuned(space: Space, records: Sequence[Record], tunings: Sequence[Tuning]) -
 def _over(records: Sequence[Record], tunings: Sequence[Tuning]) -> bool:
     """Did the search end before its last phase because there was nothing left to try?"""
     return records[-1].status == "finished" and all(
-        len(_next_choices(records[-1], tunings[-1], place)) < 2 for place in range(len(tunings[-1].spaces))
+        len(_next_choices(records, tunings[-1], place)) < 2 for place in range(len(tunings[-1].spaces))
     )
 
 

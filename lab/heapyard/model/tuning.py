@@ -72,6 +72,7 @@ class Tuning:
     tried: tuple[tuple[Choice, ...], ...]  # per space what this phase measures, the default first
     budget: float
     preference: Preference
+    precision: float = 0.01  # wanted half-width of a time ratio's interval in the confirmation
 
 
 @dataclass(frozen=True, slots=True)

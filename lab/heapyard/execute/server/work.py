@@ -57,9 +57,13 @@ def below(pid: int) -> list[int]:
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found  # the process has ended
+    for thread in threads:
         try:
-            found += map(int, path.read_text().split())
+            found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
         except OSError:
             continue  # the thread has ended
     return found
