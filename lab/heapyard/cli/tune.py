@@ -23,7 +23,7 @@ from .conduct import Manner, run_trials
 from .consoles import answers, remark
 from .options import Cpus, Duration, Margins, Share, preference_options
 from .own_command import WithCommand
-from .server_options import server_options
+from .server_options import rate_option, server_options
 
 if TYPE_CHECKING:
     from ..model.allocator import Allocator
@@ -52,6 +52,7 @@ USUAL = ("glibc", "jemalloc", "mimalloc", "tcmalloc")  # what most services run 
 @click.option("--check", type=click.Choice(["output", "exit"]),
               help="What decides that a run is right (default: output and exit code).")
 @server_options
+@rate_option
 @click.option("--resume", metavar="ID", is_flag=False, flag_value="last",
               help="Go on with an interrupted search, or show one again: an experiment of it, or the last.")
 @click.option("--list", "list_", is_flag=True, help="Show the settings of the catalog, and run nothing.")
