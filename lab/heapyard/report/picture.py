@@ -18,6 +18,7 @@ from .capacity_table import print_capacities
 from .terminal import print_answer
 
 WIDTH = 100  # columns: what fits a front page
+_TOLD = ("--quiet", "--no-html", "--json", "--wait")
 
 
 def terminal_svg(analysis: Analysis, record: Record, *, preference: Preference = BY_TIME) -> str:
@@ -37,7 +38,9 @@ def _picture(draw: Callable[[Console], None], record: Record) -> str:
 
 
 def _title(record: Record) -> str:
-    """The command line that was given, as far as a title has room."""
-    command = shlex.join(record.experiment.argv)
+    """The command line that was given, as far as a title has room, without what changes only how it is told."""
+    argv = record.experiment.argv
+    own = argv.index("--") if "--" in argv else len(argv)  # the user's command stays as it is
+    command = shlex.join([*(word for word in argv[:own] if word not in _TOLD), *argv[own:]])
     room = WIDTH - 20  # beside the buttons of the window
     return command if len(command) <= room else f"{command[:room]} ..."

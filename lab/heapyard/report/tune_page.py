@@ -14,12 +14,13 @@ from ..model.metrics import metric_named
 from ..model.record import Record
 from ..model.switching import paste_lines
 from ..model.tuning import PHASES, Candidate, Effect, TuneAnswer, Tuned
+from ..stats.pareto import dominates
 from .figures import forest, scatter
 from .figures.parts import NARROW, WIDE, Row, fill
 from .html import svg, templates
 from .page_file import write_page
 from .page_tables import flattened
-from .tune_answer import gains, headline, moved, options, sentence, sides
+from .tune_answer import headline, moved, options, sentence, sides
 from .words import interval_text
 
 DEFAULT = "default"
@@ -57,10 +58,10 @@ def render(answer: TuneAnswer, record: Record, reports: Mapping[str, str]) -> st
         answer=answer,
         headline=headline(answer),
         sentence_of=lambda tuned: sentence(answer, tuned),
-        gains_of=lambda tuned, choice: gains(answer, sides(tuned, choice)),
         numbered=numbered,
-        others=lambda tuned: [c for c in tuned.candidates if c.choice not in {n.candidate.choice for n in numbered(tuned)}],
-        front_of=lambda tuned: _confirmed_front(tuned),
+        others=_others,
+        front_of=_confirmed_front,
+        inverse=[metric_named(m).title for m in (answer.time, answer.memory) if metric_named(m).direction == "higher"],
         sides=sides,
         moved=moved,
         options=options,
@@ -85,11 +86,17 @@ def numbered(tuned: Tuned) -> list[Numbered]:
     return [Numbered(number, c, c.choice in tuned.finalists) for number, c in enumerate(named, start=1)]
 
 
+def _others(tuned: Tuned) -> list[Candidate]:
+    """Those that the figure does not name, from least time on."""
+    named = {n.candidate.choice for n in numbered(tuned)}
+    return sorted((c for c in tuned.candidates if c.choice not in named), key=lambda c: c.time.ratio)
+
+
 def _figures(answer: TuneAnswer, tuned: Tuned, shape: str) -> dict[str, str]:
     drawn = {}
     name = tuned.space.allocator
     if tuned.candidates:
-        rows, scales = scatter.scatter_rows(_points(tuned), DEFAULT, shape)
+        rows, scales = scatter.scatter_rows(_points(answer, tuned), DEFAULT, shape)
         drawn["front"] = svg(fill(scatter.scatter(scales, shape), rows), f"{name}-front-{shape}")
     for metric, margin in zip((answer.time, answer.memory), answer.margins, strict=True):
         effects = [e for e in tuned.effects if e.metric == metric and _drawable(e.interval)]
@@ -101,17 +108,24 @@ def _figures(answer: TuneAnswer, tuned: Tuned, shape: str) -> dict[str, str]:
     return drawn
 
 
-def _points(tuned: Tuned) -> list[ParetoPoint]:
-    """Named by their numbers; the bars of those without one would hide the figure."""
-    one = Interval(1.0, 1.0, 1.0)
-    beaten = any(c.time.ratio <= 1 and c.memory.ratio <= 1 and (c.time.ratio, c.memory.ratio) != (1, 1) for c in tuned.candidates)
-    points = [ParetoPoint(DEFAULT, one, one, not beaten)]
+def _points(answer: TuneAnswer, tuned: Tuned) -> list[ParetoPoint]:
+    """Named by their numbers, on axes of which less is better; the bars of those without a number would hide the figure."""
     numbers = {n.candidate.choice: str(n.number) for n in numbered(tuned)}
+    points = []
     for c in tuned.candidates:
         number = numbers.get(c.choice, "")
-        time, memory = (i if number else Interval(i.ratio, i.ratio, i.ratio) for i in (c.time, c.memory))
+        time, memory = _cost(c.time, answer.time, number), _cost(c.memory, answer.memory, number)
         points.append(ParetoPoint(number, time, memory, c.on_front))
-    return points
+    one = (1.0, 1.0)
+    beaten = any(dominates((p.time.ratio, p.memory.ratio), one) for p in points)
+    return [ParetoPoint(DEFAULT, Interval(1.0, 1.0, 1.0), Interval(1.0, 1.0, 1.0), not beaten), *points]
+
+
+def _cost(interval: Interval, metric: str, number: str) -> Interval:
+    """The inverse of what is better the more of it there is; without a number the point alone."""
+    if metric_named(metric).direction == "higher":
+        interval = Interval(1 / interval.ratio, 1 / interval.high, 1 / interval.low if interval.low > 0 else math.inf)
+    return interval if number else Interval(interval.ratio, interval.ratio, interval.ratio)
 
 
 def _drawable(interval: Interval) -> bool:
