@@ -2,7 +2,8 @@
 # postgresql_server.sh FOLDER PORT
 # A new cluster below FOLDER, served on PORT of the loopback. PostgreSQL refuses to run as root.
 set -eu
-for found in /usr/lib/postgresql/*/bin; do bin=$found; done
+# A folder of clients alone has no server.
+for found in /usr/lib/postgresql/*/bin/postgres; do bin=${found%/postgres}; done
 if [ "$(id -u)" -eq 0 ]; then
   chown postgres "$1"
   as="setpriv --reuid=postgres --regid=postgres --clear-groups"

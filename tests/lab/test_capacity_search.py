@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from capacity_model import FAILED, P99, MemoryJournal, Waits, queue, search_for, step
+from click.testing import CliRunner
 from rich.console import Console
 
 from heapyard import store
 from heapyard.catalog.limits import FAILED_BY_DEFAULT, parse_limits
 from heapyard.catalog.server_command import Load, at_rate, server_of
+from heapyard.cli.show import command as show
 from heapyard.design.capacity_rates import next_rate, whole_rate
 from heapyard.design.threshold import log_ratio, threshold
 from heapyard.execute.capacity import LEAST_BLOCKS, search
@@ -187,6 +189,18 @@ def _shown_well(found: object, record: Record, folder: Path) -> None:
     assert page.count("<svg") == 2 and "swift serves 2," in page
     with pytest.raises(UsageError, match="searched for capacities"):
         analyse(record.observations)
+    _shown_elsewhere(record)
+
+
+def _shown_elsewhere(record: Record) -> None:
+    """As Markdown and as a picture, by the command."""
+    reference, parent = record.id, str(record.path.parent)
+    markdown = CliRunner().invoke(show, [reference, "--markdown", "--output", parent], catch_exceptions=False).output
+    assert markdown.startswith("**swift serves 2,") and "A/A control passed" in markdown
+    table = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert len(table) == 4 and {line.count("|") for line in table} == {7} and table[3].count("better") == 1
+    svg = CliRunner().invoke(show, [reference, "--svg", "--output", parent], catch_exceptions=False).output
+    assert svg.startswith("<svg") and "swift&#160;serves" in svg and svg.endswith("</svg>\n")
 
 
 def test_an_interrupted_search_goes_on_with_what_it_has(tmp_path: Path) -> None:

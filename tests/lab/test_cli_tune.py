@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from heapyard import store
 from heapyard.model.tuning import PHASES
 
 OWN = ["--setting", "glibc:arena_max=1,2", "--setting", "glibc:top_pad=16777216"]
-ASKED = ["tune", "glibc", *OWN, "--seed", "1", "--precision", "50%", "--", "/bin/true"]
+ASKED = ["tune", "glibc", *OWN, "--no-html", "--seed", "1", "--precision", "50%", "--", "/bin/true"]
 
 
 class Known(FakeLaunch):
@@ -42,13 +43,17 @@ def test_the_best_setting_is_confirmed_and_can_be_pasted(heapyard, monkeypatch, 
     assert "arena_max=1 " in said.out and "confirmed on fresh blocks" in said.out
     assert [line for line in said.out.splitlines() if len(line) > 80 and "GLIBC_TUNABLES" not in line] == []
 
-    assert heapyard("tune", "--resume").out == said.out, "a search that is over is shown again"
-    found = json.loads(heapyard("tune", "--resume", "--json").out)
+    again = heapyard("tune", "--resume")
+    assert again.out == said.out, "a search that is over is shown again"
+    _has_a_page(Path(again.err.rpartition("report: ")[2].strip()))
+    found = json.loads(heapyard("tune", "--resume", "--json", "--no-html").out)
     [glibc] = found["allocators"]
     assert found["complete"] and found["reached"] == "confirmation" and glibc["combinations"] == 6
     assert glibc["best"] == {"arena_max": "2", "top_pad": "16777216"}
     [confirmed] = [c for c in glibc["confirmed"] if c["settings"] == glibc["best"]]
     assert confirmed["variant"] == "glibc:arena_max=2,top_pad=16777216" and abs(confirmed["time"]["ratio"] - 0.9 * 0.95) < 0.01
+    assert [stage["phase"] for stage in found["stages"]] == list(PHASES) and found["stages"][0]["choices"] == 6
+    assert len(glibc["candidates"]) == 5 and glibc["best"] in [c["settings"] for c in glibc["candidates"] if c["on_front"]]
     effect = next(e for e in glibc["main_effects"] if (e["metric"], e["level"]) == ("wall", "2"))
     assert effect["low"] < 0.9 < effect["high"]
 
@@ -56,6 +61,18 @@ def test_the_best_setting_is_confirmed_and_can_be_pasted(heapyard, monkeypatch, 
     assert len({one.suite for one in listed}) == 1 and all(one.status == "finished" for one in listed)
     assert {one.title.split()[0] for one in listed} <= set(PHASES)
     assert heapyard("show", listed[0].id).code == 0
+
+
+def _has_a_page(page: Path) -> None:
+    """Written by the second command: the lines to paste, the front, effects, phases, and a link to a page that is there."""
+    text = page.read_text()
+    assert page.name.startswith("tune-") and "<script" not in text
+    assert "export GLIBC_TUNABLES=glibc.malloc.arena_max=2:glibc.malloc.top_pad=16777216" in text
+    assert "heapyard wrap glibc:arena_max=2,top_pad=16777216" in text and "All 5 settings that were tried" in text
+    assert text.count("<svg") == 6, "the front and the effects on time and on memory, each wide and narrow"
+    assert all(f'<th scope="row">{phase}' in text for phase in PHASES)
+    links = re.findall(r'href="([^#"][^"]*)"', text)
+    assert links and len(set(links)) == 1 and (page.parent / links[0]).is_file()
 
 
 def test_of_settings_that_do_nothing_it_says_so(heapyard) -> None:

@@ -8,10 +8,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from heapyard.api.hours import period_of
+from heapyard.api.hours import folder_of, period_of
+from heapyard.catalog.program_command import program_from_command
+from heapyard.catalog.server_command import Load
 from heapyard.cli import main
 from heapyard.execute.hours import kept as kept_module
 from heapyard.execute.hours.kept import Kept, end_leftovers
@@ -20,8 +23,9 @@ from heapyard.execute.hours.notebook import Notebook, read_notebook
 from heapyard.execute.hours.sharing import Taken, decide, has_room
 from heapyard.execute.launcher import Launch
 from heapyard.model.errors import HeapyardError
-from heapyard.model.hours import IN_TURNS, SIDE_BY_SIDE, Hour, Noted, Pass, ServerAnswer, Slope, latency_of
-from heapyard.report.hours_words import hour_name, per_hour, percent_per_hour, reach_of
+from heapyard.model.hours import IN_TURNS, SIDE_BY_SIDE, Hour, HoursAnswer, Noted, Pass, ServerAnswer, Slope, latency_of
+from heapyard.report.hours_words import hour_name, per_hour, percent_per_hour, reach_of, sentences
+from heapyard.report.load_words import omission
 from heapyard.store.locks import ExperimentLock
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -35,6 +39,8 @@ GIB, MIB = 1 << 30, 1 << 20
     ("glibc bfm --port 80 --load true -- /bin/true", "--port is one port"),
     ("--only x --load true{port} -- /bin/true", "--only is for test suites"),
     ("--settle 1s --load true{port} -- /bin/true", "--settle is for compare"),
+    ("--rate 50 --load true{port} -- /bin/true {port}", "--rate 50 needs a load with {rate} in it"),
+    ("--load true{port}{rate} -- /bin/true {port}", "has {rate}, and nothing says what it is"),
     ("--in-turns --side-by-side --load true{port} -- /bin/true", "--side-by-side and --in-turns exclude each other"),
     ("--load true{port} -- ./no_such_server", "there is no file './no_such_server'"),
 ])  # fmt: skip
@@ -217,3 +223,26 @@ def test_a_process_that_ends_while_it_is_looked_at_has_no_children(monkeypatch: 
     monkeypatch.setattr(os, "scandir", gone)
     monkeypatch.setattr(os, "listdir", gone)
     assert below(os.getpid()) == []
+
+
+@pytest.mark.parametrize(("load", "latency", "told"), [
+    ("ab -n 100 http://127.0.0.1:{port}/", "latency_p99", "ab waits for an answer before it asks again"),
+    ("wrk -L http://127.0.0.1:{port}/", "latency_p99", "wrk waits for an answer before it asks again"),
+    ("vegeta attack -rate=50 | vegeta report", "latency_p99", ""),
+    ("pgbench --rate=50 -T 1", "latency_mean", ""),
+    ("ab -n 100 http://127.0.0.1:{port}/", "", ""),
+    ("./client", "pass_time", ""),
+])  # fmt: skip
+def test_a_load_that_waits_for_answers_is_named_as_in_compare(load: str, latency: str, told: str) -> None:
+    found = sentences(HoursAnswer("server", (load, load), (), 60, 60, "", "", latency, True))
+    assert [text for text in found if "waits" in text] == ([omission(load.split()[0])] if told else [])
+    assert not told or found[-1].startswith(told)
+
+
+def test_the_rate_of_a_soak_is_shared_by_its_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEAPYARD_RESULTS", str(tmp_path))
+    load = Load(("true -R {rate} {port}", "true -R{rate}"), rate=100)
+    folder = folder_of(program_from_command(["true", "{port}"], load=load), load, [], False)
+    assert json.loads((folder / "run.json").read_text())["loads"] == ["true -R 50 {port}", "true -R50"]
+    faster = replace(load, rate=200)
+    assert folder_of(program_from_command(["true", "{port}"], load=faster), faster, [], False) != folder

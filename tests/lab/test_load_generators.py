@@ -54,6 +54,50 @@ number of failed transactions: 3 (0.300%)
 latency average = 2.500 ms
 tps = 400.000000 (without initial connection time)
 """
+# As wrk2's and memtier_benchmark's documentation show it; neither is a package of Debian's.
+WRK2 = """Running 2m test @ http://127.0.0.1:8123/
+  2 threads and 16 connections
+  Thread calibration: mean lat.: 2.413ms, rate sampling interval: 10ms
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     3.10ms    1.20ms  61.50ms   70.00%
+    Req/Sec     1.05k   140.00     1.44k    75.00%
+  Latency Distribution (HdrHistogram - Recorded Latency)
+ 50.000%    2.90ms
+ 90.000%    4.40ms
+ 99.000%    1.25s
+ 99.900%    1.10m
+100.000%    1.20m
+
+  Detailed Percentile spectrum:
+       Value   Percentile   TotalCount 1/(1-Percentile)
+
+       0.500     0.000000            1         1.00
+      61.500     1.000000       240000          inf
+#[Mean    =        3.100, StdDeviation   =        1.200]
+----------------------------------------------------------
+
+  Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account))
+ 50.000%    1.10ms
+ 99.000%    2.20ms
+----------------------------------------------------------
+  240000 requests in 2.00m, 31.20MB read
+  Socket errors: connect 0, read 2, write 0, timeout 3
+Requests/sec:   2000.00
+"""
+MEMTIER_HEAD = "Type   Ops/sec   Hits/sec   Misses/sec   Avg. Latency   p50 Latency   p99 Latency   p99.90 Latency   KB/sec"
+MEMTIER = f"""BEST RUN RESULTS
+{MEMTIER_HEAD}
+Totals      9000.00      4500.00         0.00         0.50000         0.40000         1.00000         2.00000       700.00
+AGGREGATED AVERAGE RESULTS (2 runs)
+{MEMTIER_HEAD}
+Sets        4000.00          ---          ---         0.90000         0.80000         3.00000         5.00000       300.00
+Gets        4000.00      4000.00         0.00         0.70000         0.60000         2.00000         4.00000       300.00
+Waits          0.00          ---          ---             ---             ---             ---             ---          ---
+Totals      8000.00      4000.00         0.00         0.80000         0.70000         2.50000         4.50000       600.00
+"""
+MEMTIER_OLD = """Type         Ops/sec     Hits/sec   Misses/sec      Latency       KB/sec
+Totals      8000.00      4000.00         0.00      0.80000       600.00
+"""
 SYSBENCH = """    total time:                          10.0s
     total number of events:              1055
 
@@ -75,6 +119,9 @@ Latency (ms):
         ("redis-benchmark", REDIS, 20000, 0.75, 0, {"mean": 0.000598, "p50": 0.000559, "p95": 0.000947, "p99": 0.001935,
                                                     "max": 0.009103}),
         ("pgbench", PGBENCH, 1000, 2.5, 3, {"mean": 0.0025}),
+        ("wrk2", WRK2, 240000, 120, 5, {"mean": 0.0031, "max": 0.0615, "p50": 0.0029, "p90": 0.0044, "p99": 1.25, "p99.9": 66.0}),
+        ("memtier_benchmark", MEMTIER, 8000, 1, 0, {"mean": 0.0008, "p50": 0.0007, "p99": 0.0025, "p99.9": 0.0045}),
+        ("memtier_benchmark", MEMTIER_OLD, 8000, 1, 0, {"mean": 0.0008}),
         ("sysbench", SYSBENCH, 1055, 10, 0, {"mean": 0.0015, "max": 0.07618, "p95": 0.002}),
     ],
 )  # fmt: skip
@@ -153,6 +200,8 @@ def test_another_output_is_not(name: str, text: str) -> None:
         ("cd x && ab -n 3 y", "ab", False),
         ("oha -z 5s -q 100 --latency-correction x", "oha", True),
         ("oha -z 5s -q 100 x", "oha", False),
+        ("wrk2 -t2 -c8 -d5s -R100 x", "wrk2", True),
+        ("memtier_benchmark -p 6379 --rate-limiting=100", "memtier_benchmark", False),
     ],
 )
 def test_the_generator_of_a_line(line: str, name: str, paced: bool) -> None:

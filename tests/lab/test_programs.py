@@ -104,6 +104,7 @@ def test_the_documented_table_is_the_measured_one():
     ((f'digest = "{"0" * 64}"', ""), "card.toml:8: field 'answer.output' is 'same', but sizes.quick records no digest"),
     (('output = "same"', 'output = "sane"'), "card.toml:8: field 'answer.output' must be one of same"),
     (("[answer]", "threads = 0\n[answer]"), "card.toml:7: field 'threads' must be at least 1"),
+    (("[answer]", 'files = ["a|/b"]\n[answer]'), "card.toml:7: field 'files' must be absolute paths, not 'a'"),
     (("[answer]", "colour = 1\n[answer]"), "card.toml:7: field 'colour' is not known here"),
     (("[answer]", "[server]\nclient = []\nstop = []\n[answer]"), "card.toml:8: field 'server.client' must name"),
     (("[answer]", '[server]\nclient = ["sh"]\nstop = ["sh"]\nclient_answer = "("\n[answer]'),
@@ -187,6 +188,29 @@ def test_a_helper_that_is_missing_makes_the_program_unavailable(catalog):
     write(catalog, "card", CARD.replace("area =", 'tools = ["no-such-tool"]\narea ='))
     assert load_programs()["card"].status == "unavailable"
     assert "no-such-tool" in load_programs()["card"].reason
+
+
+def test_a_file_that_is_missing_makes_the_program_unavailable(catalog, tmp_path):
+    """A module of another Python, for example: /usr/bin/python3 alone is not enough for a service."""
+    pattern = f"{tmp_path}/none|{tmp_path}/lib*/module"
+    write(catalog, "card", CARD.replace("area =", f'packages = ["some"]\nfiles = ["{pattern}"]\narea ='))
+    assert load_programs()["card"].reason == f"there is no {tmp_path}/none or {tmp_path}/lib*/module"
+    (tmp_path / "lib3" / "module").mkdir(parents=True)
+    assert load_programs()["card"].status == "installed"
+
+
+def test_what_the_systems_python_must_have_is_asked_for():
+    """The module that a card runs, and what its own script imports."""
+    seen = 0
+    for card in load_programs().values():
+        if card.command[0] != "/usr/bin/python3" or "-m" not in card.command:
+            continue
+        script = programs._folder() / "scripts" / f"{card.command[-1].partition(':')[0]}.py"
+        imported = set(re.findall(r"^(?:from|import) (\w+)", script.read_text(), re.MULTILINE)) - sys.stdlib_module_names
+        asked = {entry.rpartition("/")[2] for entry in card.files}
+        assert imported and asked >= imported | {card.command[card.command.index("-m") + 1]}
+        seen += 1
+    assert seen
 
 
 def test_what_is_built_here_says_how_to_build_it(catalog):

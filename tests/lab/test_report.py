@@ -322,6 +322,14 @@ def test_the_picture_for_a_page_is_the_same_every_time() -> None:
     assert svg == terminal_svg(analysis, record) and svg.startswith("<svg") and "A/A&#160;control" in svg
 
 
+def test_the_picture_has_the_command_that_was_given() -> None:
+    """Without what changes only how the answer is told; the user's own command as it stands."""
+    analysis, record = simulate(4, 3)
+    argv = ("heapyard", "compare", "--quiet", "--no-html", "--seed", "1", "--", "./prog", "--quiet")
+    told = terminal_svg(analysis, replace(record, experiment=replace(record.experiment, argv=argv)))
+    assert ">heapyard&#160;compare&#160;--seed&#160;1&#160;--&#160;./prog&#160;--quiet<" in told
+
+
 # ---------------------------------------------------------------------------------------------- JSON, Markdown, HTML
 
 

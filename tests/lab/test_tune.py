@@ -20,8 +20,10 @@ from heapyard.design.screening import screening
 from heapyard.model.errors import UsageError
 from heapyard.model.experiment import Settings
 from heapyard.model.journal import SETTLED
+from heapyard.model.metrics import define, own_metric
 from heapyard.model.tuning import Choice, Space
 from heapyard.model.switching import paste_lines
+from heapyard.stats.tuning.candidates import Measured, candidates
 from heapyard.stats.tuning.effects import main_effects
 from heapyard.stats.tuning.responses import Response
 
@@ -226,3 +228,41 @@ def test_lines_to_paste_are_quoted_for_each_place() -> None:
         ("shell", "export A_CONF='x:1,y:$2'"),
     ]
     assert paste_lines({"B": "50%"})[0] == ("systemd", "Environment=B=50%%")
+
+
+# --- every candidate, and the front of all
+
+
+def test_candidates_stand_where_the_last_phase_saw_them() -> None:
+    """Of three settings one is faster, one smaller, and one worse than the default in both; one was measured twice."""
+    space = space_of(2, 2)
+    default, fast, small, worse = (0, 0), (1, 0), (0, 1), (1, 1)
+
+    def measured(**ratios: tuple[list[float], list[float]]) -> tuple[Response, Response]:
+        return tuple(Response(name, np.log(np.array([values[place] for values in ratios.values()]).T))
+                     for place, name in enumerate(("wall", "charged")))  # type: ignore[return-value]
+
+    first = measured(default=([1.0] * 3, [1.0] * 3), fast=([0.8] * 3, [1.2] * 3), small=([1.1] * 3, [0.9] * 3),
+                     worse=([1.1] * 3, [1.1] * 3))
+    second = measured(default=([2.0] * 2, [2.0] * 2), fast=([1.8, 1.8], [2.4, 2.4]))
+    phases: list[Measured] = [("screening", (default, fast, small, worse), first), ("race", (default, fast), second)]
+    found = {c.choice: c for c in candidates(space, phases, confidence=0.95)}
+    assert list(found) == [fast, small, worse] and default not in found
+    assert found[fast].phase == "race" and found[fast].blocks == 2 and found[fast].time.ratio == pytest.approx(0.9)
+    assert found[small].phase == "screening" and found[small].memory.ratio == pytest.approx(0.9)
+    assert [c.choice for c in found.values() if c.on_front] == [fast, small]
+
+
+def test_a_candidate_that_failed_is_none_and_one_block_bounds_nothing() -> None:
+    logs = np.log(np.array([[1.0, 0.9, np.nan]]))
+    both = (Response("wall", logs), Response("charged", logs))
+    [only] = candidates(space_of(3), [("screening", ((0,), (1,), (2,)), both)], confidence=0.95)
+    assert only.choice == (1,) and only.time.low == 0 and only.time.high == np.inf
+
+
+def test_more_of_what_is_better_is_ahead() -> None:
+    define([own_metric("sold", "1", "higher")])
+    logs = -np.log(np.array([[100.0, 120.0], [100.0, 120.0]]))  # turned as responses are: less is better
+    [only] = candidates(space_of(2), [("race", ((0,), (1,)), (Response("sold", logs), Response("charged", 0 * logs)))],
+                        confidence=0.95)
+    assert only.on_front and only.time.ratio == pytest.approx(1.2)

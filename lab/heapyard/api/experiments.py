@@ -64,6 +64,7 @@ def compare(
     (0.01 is one percent), seed, cpus. Time: the budget, four minutes unless `blocks` or `precision` says otherwise.
     """
     from ..catalog.study import Command, Library, Study
+    from ..catalog.wrapped_command import program_name
 
     if command and programs:
         raise UsageError("give either programs of the catalog or a command, not both")
@@ -72,7 +73,7 @@ def compare(
     if command:
         where = None if cwd is None else Path(cwd)
         read = None if stdin is None else Path(stdin)
-        commands[Path(command[0]).name] = Command(tuple(command), read, dict(env), where, expect_exit)
+        commands[program_name(command)] = Command(tuple(command), read, dict(env), where, expect_exit)
     study = Study(
         title=title,
         programs=tuple(programs),

@@ -47,7 +47,9 @@ def folder_of(program: Program, load: Load, allocators: Sequence[Allocator], pro
     identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
     folder = places.soaked() / SERVERS / f"{program.name}-{identity}"
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {"title": shlex.join((program.argv0 or program.command[0], *program.command[1:])), "loads": list(load.lines),
+    server = program.server
+    lines = [words[-1] for words in (server.client, *server.more_clients)] if server else []  # with {rate} filled in
+    facts = {"title": shlex.join((program.argv0 or program.command[0], *program.command[1:])), "loads": lines,
              "lead": load.lead, "allocators": [a.name for a in allocators]}
     (folder / FACTS).write_text(json.dumps(facts, indent=1))
     return folder

@@ -19,8 +19,9 @@ from ..design.screening import screening
 from ..model.experiment import CONTROL_SUFFIX, Experiment, Settings, Treatment
 from ..model.preference import Preference
 from ..model.record import Record
-from ..model.tuning import PHASES, RACES, SUITE, Choice, Effect, Phase, Space, TuneAnswer, Tuned, Tuning
+from ..model.tuning import PHASES, RACES, SUITE, Choice, Effect, Phase, Space, Stage, TuneAnswer, Tuned, Tuning
 from ..report.choice import choose
+from ..stats.tuning.candidates import candidates
 from ..stats.tuning.confirming import confirm
 from ..stats.tuning.effects import main_effects
 from ..stats.tuning.entrants import entrants, finalists
@@ -104,6 +105,21 @@ def answer(records: Sequence[Record], *, complete: bool) -> TuneAnswer:
         complete=complete,
         trials=sum(trial.counted for record in records for trial in record.trials),
         seconds=sum(map(spent, records)),
+        stages=tuple(map(_stage, records, tunings)),
+    )
+
+
+def _stage(record: Record, tuning: Tuning) -> Stage:
+    counted = [trial for trial in record.trials if trial.counted]
+    return Stage(
+        phase=tuning.phase,
+        experiment=record.id,
+        status=record.status,
+        budget=record.experiment.settings.budget or 0.0,
+        seconds=spent(record),
+        choices=sum(map(len, tuning.tried)),
+        blocks=len({row.block for row in record.observations.rows}),
+        trials=len(counted),
     )
 
 
@@ -193,6 +209,10 @@ def _tuned(space: Space, records: Sequence[Record], tunings: Sequence[Tuning]) -
         best = next((choice for choice in last if space.label(choice) == label), None)
         if best is not None:
             environment = _environment(there["confirmation"][0].experiment, space.label(best))
+    measured = [
+        (phase, tried, responses_of(record.observations, list(map(space.label, tried))))
+        for phase, (record, tried) in there.items()
+    ]
     over = any(tuning.phase == "confirmation" for tuning in tunings) or _over(records, tunings)
     return Tuned(
         space=space,
@@ -204,6 +224,7 @@ def _tuned(space: Space, records: Sequence[Record], tunings: Sequence[Tuning]) -
         confirmed=confirmed,
         best=best,
         environment=environment,
+        candidates=candidates(space, measured, confidence=screened.observations.settings.confidence),
     )
 
 

@@ -213,12 +213,19 @@ def _redis_benchmark(text: str) -> Served:
 
 
 def _memtier(text: str) -> Served:
-    names = _found(r"^Type\s+(Ops/sec.*)$", text, "the line 'Type Ops/sec'")[1]
-    columns = re.findall(r"\S+/sec|(?:Avg\.|p[\d.]+) Latency", names)
-    values = [float(word) if word != "---" else 0.0 for word in _found(r"^Totals\s+(.*)$", text, "the line 'Totals'")[1].split()]
-    row = dict(zip(columns, values, strict=False))
-    latencies = {column.split()[0].replace("Avg.", "mean"): value / 1e3 for column, value in row.items() if "Latency" in column}
+    """Of several runs (--run-count) the mean comes last, after the best and the worst. Before 1.3 `Latency` is the mean."""
+    _found(r"^Totals\s+\S", text, "the line 'Totals'")
+    names, totals = re.findall(r"^Type\s+(Ops/sec.*)$(?s:.*?)^Totals\s+(.*)$", text, re.MULTILINE)[-1]
+    columns = re.findall(r"\S+/sec|(?:Avg\. |p[\d.]+ )?Latency", names)
+    row = {column: float(word) for column, word in zip(columns, totals.split(), strict=False) if word != "---"}
+    latencies = {_memtier_name(column): value / 1e3 for column, value in row.items() if column.endswith("Latency")}
     return Served(row["Ops/sec"], 0.0, latencies)
+
+
+def _memtier_name(column: str) -> str:
+    """`p99.90 Latency` as p99.9."""
+    first = column.split()[0]
+    return _percentile(first[1:]) if first.startswith("p") else "mean"
 
 
 def _pgbench(text: str) -> Served:

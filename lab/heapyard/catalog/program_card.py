@@ -52,6 +52,7 @@ class ProgramCard:
     about: str = ""
     packages: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()  # executables it needs besides those its commands name
+    files: tuple[str, ...] = ()  # patterns of files that it needs besides; `a|b` as with tools
     modules: tuple[str, ...] = ()  # PyPI's, which {python} must have
     quick: bool = False
     threads: int = 1
@@ -81,6 +82,7 @@ def read_card(name: str, table: TomlTable, *, own: bool = False) -> ProgramCard:
         sizes=sizes,
         packages=table.strings("packages", ()),
         tools=table.strings("tools", ()),
+        files=table.strings("files", ()),
         modules=table.strings("modules", ()),
         quick=table.boolean("quick", False),
         threads=table.integer("threads", 1, least=1),
@@ -181,6 +183,8 @@ def _read_folder(table: TomlTable) -> Path | None:
 def _check_commands(table: TomlTable, card: ProgramCard) -> None:
     if not card.command:
         table.fail("command", "must name a program")
+    if relative := next((path for entry in card.files for path in entry.split("|") if not path.startswith("/")), ""):
+        table.fail("files", f"must be absolute paths, not '{relative}'")
     texts = [("command", card.command), ("stdin", (card.stdin,)), ("env", tuple(card.env.values()))]
     if card.server:
         words = [word for name in SERVER_COMMANDS for word in getattr(card.server, name)]

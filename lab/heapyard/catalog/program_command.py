@@ -13,6 +13,7 @@ from ..model.errors import UsageError
 from ..model.program import Answer, Program
 from .executable_check import executable_flaw
 from .server_command import Load, server_of
+from .wrapped_command import program_name
 
 # What the lab itself sets for every trial; a second value would quietly win or lose.
 _RESERVED = ("LD_PRELOAD", "GLIBC_TUNABLES")
@@ -41,7 +42,7 @@ def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env:
     if reserved:
         raise UsageError(f"{reserved} is set by heapyard itself; name a library with --allocator NAME=LIBRARY instead")
     return Program(
-        name=name or path.name,
+        name=name or program_name(argv),
         title=" ".join(argv),
         command=(str(path), *argv[1:]),
         stdin=_input(stdin),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import glob
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -165,6 +166,7 @@ def _with_status(card: ProgramCard) -> ProgramCard:
     commands = command_lines(card, "quick")
     words = [*(command[0] for command in commands.values()), *card.tools]
     lacking = [word for word in words if not any(map(shutil.which, word.split("|")))]
+    lacking += [entry for entry in card.files if not any(map(glob.glob, entry.split("|")))]
     if absent := [module for module in card.modules if not _has(module)]:
         return replace(card, status="unavailable", reason=f"Heapyard's Python environment has no {' and no '.join(absent)}")
     if not lacking:

@@ -13,12 +13,12 @@ from ..model.errors import UsageError
 
 PLACEHOLDERS = ("port", "dir", "rate")
 _CLOSE = 0.8  # `prt` and `ports` are near to `port`; `print`, as awk has it, and `part` are not
-_BUILTINS = frozenset(
+BUILTINS = frozenset(
     "[ . : alias break cd command continue echo eval exec exit export false getopts hash kill printf pwd read readonly return set "
     "shift test times trap true type ulimit umask unset wait".split()
 )
 _ENDS = ("|", "||", "&&", ";", "&")  # after these a shell takes the next word for a program
-_GRAMMAR = frozenset("! { } case do done elif else esac fi for function if in then until while".split())
+GRAMMAR = frozenset("! { } case do done elif else esac fi for function if in then until while".split())
 
 
 class LoadError(UsageError):
@@ -52,7 +52,7 @@ def missing_program(line: str) -> str:
     """The first program that a shell line runs and that is not installed, "" if there is none. A line that only a shell
     understands is left to it."""
     for name in _programs(line):
-        if re.fullmatch(r"[\w./+-]+", name) and name not in _BUILTINS | _GRAMMAR and shutil.which(name) is None:
+        if re.fullmatch(r"[\w./+-]+", name) and name not in BUILTINS | GRAMMAR and shutil.which(name) is None:
             return name
     return ""
 
@@ -60,7 +60,7 @@ def missing_program(line: str) -> str:
 def _programs(line: str) -> Iterator[str]:
     """What the line runs: of a line with grammar, substitutions or a path of its own, the first word alone."""
     words = _split(line)
-    alone = not words or set(words) & _GRAMMAR or re.search(r"[`()]|\bPATH=|\bcd\b", line)
+    alone = not words or set(words) & GRAMMAR or re.search(r"[`()]|\bPATH=|\bcd\b", line)
     expected = True
     for word in line.split()[:1] if alone else words:
         if word in _ENDS:

@@ -70,6 +70,7 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, **options: Any) 
     from ..catalog.limits import parse_limits
     from ..catalog.server_command import parse_reading
     from ..catalog.study import Command, Library, Study
+    from ..catalog.wrapped_command import program_name
     from .options import name_and_value
     from .server_options import load_of
 
@@ -98,6 +99,6 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, **options: Any) 
         allocators=tuple(dict.fromkeys((*names, *libraries))) if names or libraries else (),
         baseline=options["baseline"],
         settings={name: value for name, value in given.items() if value is not None},
-        commands={Path(own[0]).name: Command(own, None, env, options["cwd"], 0, "exit", load)},
+        commands={program_name(own): Command(own, None, env, options["cwd"], 0, "exit", load)},
         libraries=libraries,
     )

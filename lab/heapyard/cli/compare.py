@@ -147,6 +147,7 @@ def _study(names: tuple[str, ...], own: tuple[str, ...] | None, output: Path | N
 def own_command(own: tuple[str, ...] | None, output: Path | None, options: dict[str, Any]) -> dict[str, Any]:
     """The command after `--` under the name it is shown by; UsageError for options that only make sense with one."""
     from ..catalog.study import Command
+    from ..catalog.wrapped_command import program_name
     from .standard_input import spool_stdin
 
     load = load_of(options)
@@ -165,7 +166,7 @@ def own_command(own: tuple[str, ...] | None, output: Path | None, options: dict[
     path = None if stdin is None else spool_stdin(output or places.results()) if stdin == "-" else Path(stdin)
     env = dict(name_and_value("--env", text) for text in options["env"])
     return {
-        Path(own[0]).name: Command(
+        program_name(own): Command(
             own, path, env, options["cwd"], options["expect_exit"] or 0, options["check"] or "output", load
         )
     }

@@ -22,8 +22,14 @@ NAMES = ("load", "ready", "ready_line", "ready_within", "warm_up", "stop", "stat
 def comparison_options(function: F) -> F:
     """--rate, --lead: what makes no sense where a rate is searched for."""
     lead = click.option("--lead", metavar="METRIC", help="What the verdict speaks of, such as latency_p99 or cpu_per_request.")
-    rate = click.option("--rate", type=click.IntRange(1), metavar="N", help="What {rate} in the load is: requests per second.")
-    return lead(rate(function))
+    return lead(rate_option(function))
+
+
+def rate_option(function: F) -> F:
+    """--rate alone, where the verdict has one subject."""
+    return click.option(
+        "--rate", type=click.IntRange(1), metavar="N", help="What {rate} in the load is: requests per second.",
+    )(function)
 
 
 def server_options(function: F) -> F:

@@ -86,8 +86,11 @@ def _show_answer(
     from .answer import show_answer
     from .capacity_answer import is_search, show_capacities
 
-    if is_search(record) and not (markdown or svg):
-        show_capacities(record, json=json_)
+    if is_search(record):
+        if markdown or svg:
+            _show_capacities(record, svg)
+        else:
+            show_capacities(record, json=json_)
         return
     analysis = analyse(record.observations)
     if markdown:
@@ -100,6 +103,20 @@ def _show_answer(
         click.echo(terminal_svg(analysis, record, preference=wanted), nl=False)
     else:
         show_answer(record, analysis, json=json_, verbose=verbose, preference=wanted)
+
+
+def _show_capacities(record: Record, svg: bool) -> None:
+    from ..stats.capacity import capacities
+
+    found = capacities(record)
+    if svg:
+        from ..report.picture import capacities_svg
+
+        click.echo(capacities_svg(found, record), nl=False)
+    else:
+        from ..report.capacity_markdown import capacity_markdown
+
+        click.echo(capacity_markdown(found, record))
 
 
 def _show_trials(record: Record) -> None:

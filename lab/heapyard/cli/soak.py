@@ -18,7 +18,7 @@ from .libraries import named_libraries
 from .naming import split_list
 from .options import Duration
 from .own_command import WithCommand
-from .server_options import load_of, server_options
+from .server_options import load_of, rate_option, server_options
 from .status_line import StatusLine
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class _WithServer(WithCommand):
 @click.option("--list", "list_", is_flag=True, help="Show the suites, and run nothing.")
 @click.option("--afresh", is_flag=True, help="Begin with the first round, and forget what was found.")
 @server_options
+@rate_option
 @click.option("--side-by-side", is_flag=True, help="With --load: all servers at the same time.")
 @click.option("--in-turns", is_flag=True, help="With --load: one at a time, the others stopped (default: as the machine can hold).")
 @click.option("--slice", "slice_", type=Duration(), help="With --load: a turn (default 5m, at most a sixth of a server's time).")

@@ -23,7 +23,7 @@ from .conduct import Manner, run_trials
 from .consoles import answers, remark
 from .options import Cpus, Duration, Margins, Share, preference_options
 from .own_command import WithCommand
-from .server_options import server_options
+from .server_options import rate_option, server_options
 
 if TYPE_CHECKING:
     from ..model.allocator import Allocator
@@ -52,12 +52,14 @@ USUAL = ("glibc", "jemalloc", "mimalloc", "tcmalloc")  # what most services run 
 @click.option("--check", type=click.Choice(["output", "exit"]),
               help="What decides that a run is right (default: output and exit code).")
 @server_options
+@rate_option
 @click.option("--resume", metavar="ID", is_flag=False, flag_value="last",
               help="Go on with an interrupted search, or show one again: an experiment of it, or the last.")
 @click.option("--list", "list_", is_flag=True, help="Show the settings of the catalog, and run nothing.")
 @preference_options
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Store the experiments there.")
 @click.option("--json", "json_", is_flag=True, help="Print the answer as JSON.")
+@click.option("--no-html", is_flag=True, help="Do not write the page of the search.")
 @click.option("--quiet", is_flag=True, help="No progress, only the answer.")
 @click.option("--wait", is_flag=True, help="Wait while another experiment runs on this machine.")
 @click.pass_context
@@ -78,7 +80,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> in
       heapyard tune --setting jemalloc:narenas=1,2,4 jemalloc redis
       heapyard tune --resume
     """
-    how = Manner(options["output"], options["json_"], options["quiet"], False, options["wait"],
+    how = Manner(options["output"], options["json_"], options["quiet"], not options["no_html"], options["wait"],
                  Preference(options["prefer"], options["memory_limit"]))
     if options["list_"]:
         return _list(names, how.json)
@@ -179,7 +181,7 @@ def _search(records: list[Record], new: Experiment | None, budget: float | None,
     if not records[0].observations.rows:
         remark("interrupted before a block was complete")
     else:
-        _show(answer(records, complete=complete and not interrupted), how)
+        _show(answer(records, complete=complete and not interrupted), records, how)
     if interrupted:
         remark(f"interrupted in the {_phase_name(records)}; to go on: heapyard tune --resume {records[-1].id}")
         return EXIT_INTERRUPTED
@@ -223,15 +225,21 @@ def _phase_name(records: Sequence[Record]) -> str:
     return tuning_of(records[-1].experiment).phase
 
 
-def _show(found: TuneAnswer, how: Manner) -> None:
+def _show(found: TuneAnswer, records: Sequence[Record], how: Manner) -> None:
     if how.json:
         from ..report.tune_json import tune_answer
 
         click.echo(json.dumps(tune_answer(found), indent=1))
-        return
-    from ..report.tune_terminal import print_answer
+    else:
+        from ..report.tune_terminal import print_answer
 
-    print_answer(answers(), found)
+        print_answer(answers(), found)
+    if how.html:
+        from .tune_page import write_page
+
+        path = write_page(found, records)
+        if not how.quiet:
+            remark(f"report: {path}")
 
 
 def _list(names: Sequence[str], json_: bool) -> int:

@@ -89,6 +89,35 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A choice as the last phase that measured it saw it: ratios to the default, each with an interval of its own. A search keeps
+    what looks good, so these are flattered; the confirmation alone is a claim. `on_front`: nothing that was tried is ahead in both.
+    """
+
+    choice: Choice
+    phase: Phase
+    blocks: int
+    time: Interval
+    memory: Interval
+    on_front: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A phase as it went, of all allocators together. `budget`: seconds it was given; `seconds`: in trials; `choices`: those it
+    measured, the defaults included; `blocks`: the most that any of them took part in; `trials`: those that counted."""
+
+    phase: Phase
+    experiment: str
+    status: str
+    budget: float
+    seconds: float
+    choices: int
+    blocks: int
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tuned:
     """What is known of one allocator. `confirmed`: an analysis of fresh blocks against the default; its simultaneous intervals
     and verdicts hold for all allocators and both responses together. None where there was nothing to confirm, or not yet."""
@@ -102,6 +131,7 @@ class Tuned:
     confirmed: Analysis | None
     best: Choice | None  # by the preference, and shown to be better than the default; None: no gain was shown
     environment: dict[str, str]  # what `best` sets, beside the library
+    candidates: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +150,4 @@ class TuneAnswer:
     complete: bool
     trials: int
     seconds: float
+    stages: tuple[Stage, ...] = ()

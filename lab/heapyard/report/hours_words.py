@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from ..catalog.load_generators import generator_of, keeps_pace
 from ..model.hours import IN_TURNS, HoursAnswer, ServerAnswer, Slope
 from ..model.units import counted, format_bytes, format_duration
+from .load_words import omission
 
 HOUR = 3600.0
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
@@ -56,6 +58,7 @@ def sentences(answer: HoursAnswer) -> list[str]:
         told += _of(server)
     if not any(server.live for server in answer.servers) and any(s.rss and s.rss.motion == "grows" for s in answer.servers):
         told.append("Whether live blocks grow or malloc holds more beside them: --profile tells.")
+    told += _pace(answer)
     if answer.mode == IN_TURNS:
         told.append(f"In turns: {answer.why}. Hours are those of a server's own running time. A server that goes on after a "
                     "stop finds its clock advanced: timers are late, and time limits may have passed.")
@@ -97,6 +100,14 @@ def _of(server: ServerAnswer) -> list[str]:
         told.append(f"{name}: the server went without its load {counted(len(found), 'time')} until the next command found it; "
                     "what happened then is left out.")
     return told
+
+
+def _pace(answer: HoursAnswer) -> list[str]:
+    """What latencies leave out where the loads wait for answers."""
+    if not answer.latency_name.startswith("latency"):
+        return []
+    waiting = (known for line in answer.loads if (known := generator_of(line)) and not keeps_pace(known, line))
+    return [omission(known.name) for known in waiting][:1]  # loads are of one generator
 
 
 def _leak_or_fragments(server: ServerAnswer) -> str:

@@ -21,22 +21,22 @@ from .words import VERDICT_WORDS, direction_text, interval_text, sentence
 def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIME) -> str:
     """Verdict, overall table, one table per primary metric, failures, control, and how to look behind the numbers."""
     answer = answered(analysis, preference)
-    lines = [f"**{_cell(headline(analysis, preference))}**", ""]
+    lines = [f"**{escaped(headline(analysis, preference))}**", ""]
     if pages := huge_pages_of(record):
-        lines += [f"{_cell(sentence(pages))}.", ""]
+        lines += [f"{escaped(sentence(pages))}.", ""]
     for part in (answer.another, answer.choices, answer.out):
-        lines += [_cell(part), ""] if part else []
+        lines += [escaped(part), ""] if part else []
     overall = [o for o in (analysis.over_all(m) for m in analysis.primary) if o is not None and o.comparisons]
     if overall:
         lines += [
-            f"Ratio to {_cell(analysis.baseline)} with 95 % interval over {analysis.counted(len(overall[0].workloads))}; "
+            f"Ratio to {escaped(analysis.baseline)} with 95 % interval over {analysis.counted(len(overall[0].workloads))}; "
             "lower is better. The interval is that of these alone.",
             "",
         ]
         rows = [
-            [_cell(t), *(_over_machines(analysis, o, t) for o in overall)] for t in analysis.treatments
+            [escaped(t), *(_over_machines(analysis, o, t) for o in overall)] for t in analysis.treatments
         ]
-        lines += _rows(["allocator", *(metric_named(o.metric).title for o in overall)], rows)
+        lines += table_rows(["allocator", *(metric_named(o.metric).title for o in overall)], rows)
     lines += _machines(analysis, preference)
     figures = curve_tables(analysis)
     for name in () if figures else analysis.primary:
@@ -48,7 +48,7 @@ def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIM
             base = next((s for s in cell.summaries if s.treatment == analysis.baseline), None)
             rows.append(
                 [
-                    _cell(cell.workload),
+                    escaped(cell.workload),
                     str(cell.blocks),
                     format_value(base.mean, metric.unit) if base else "",
                     *(
@@ -59,24 +59,24 @@ def markdown(analysis: Analysis, record: Record, preference: Preference = BY_TIM
                 ]
             )
         lines += [f"{sentence(metric.title)} by {analysis.workload_noun}; {direction_text(metric)}.", ""]
-        others = [_cell(t) for t in analysis.treatments if t != analysis.baseline]
-        lines += _rows([analysis.workload_noun, "blocks", _cell(analysis.baseline), *others], rows)
+        others = [escaped(t) for t in analysis.treatments if t != analysis.baseline]
+        lines += table_rows([analysis.workload_noun, "blocks", escaped(analysis.baseline), *others], rows)
     for table in figures:
-        lines += [f"{_cell(heading(table))}. {_cell(table.note)}".rstrip(), ""]
-        rows = [[_cell(t), *(f"{mean} ({ends})" if mean else "" for mean, ends in cells)] for t, cells in table.rows]
-        lines += _rows([_cell(table.over), *(_cell(level) for level in table.levels)], rows)
+        lines += [f"{escaped(heading(table))}. {escaped(table.note)}".rstrip(), ""]
+        rows = [[escaped(t), *(f"{mean} ({ends})" if mean else "" for mean, ends in cells)] for t, cells in table.rows]
+        lines += table_rows([escaped(table.over), *(escaped(level) for level in table.levels)], rows)
     if analysis.judgements:
         lines += [f"What others found, tested here: {tally(analysis.judgements)}.", ""]
-        rows = [[j.verdict, _cell(j.claim.text), _cell(j.claim.source), _cell(j.evidence)] for j in analysis.judgements]
-        lines += _rows(["here", "claim", "source", "evidence"], rows)
+        rows = [[j.verdict, escaped(j.claim.text), escaped(j.claim.source), escaped(j.evidence)] for j in analysis.judgements]
+        lines += table_rows(["here", "claim", "source", "evidence"], rows)
     if analysis.failures:
         lines += ["Failures:", ""]
         lines += [
-            f"- {_cell(f.treatment)} on {_cell(f.workload)}: {f.failed} of {f.attempted}, {f.kind}: {_cell(f.reason)}"
+            f"- {escaped(f.treatment)} on {escaped(f.workload)}: {f.failed} of {f.attempted}, {f.kind}: {escaped(f.reason)}"
             for f in analysis.failures
         ] + [""]
-    lines += [_cell(control_in_words(analysis)), ""]
-    lines += [f"- {_cell(note)}" for note in analysis.notes]
+    lines += [escaped(control_in_words(analysis)), ""]
+    lines += [f"- {escaped(note)}" for note in analysis.notes]
     return "\n".join(
         [
             *lines,
@@ -98,15 +98,15 @@ def _machines(analysis: Analysis, preference: Preference) -> list[str]:
     """What there is to say of a fleet's machines: sentences, their kinds, ratios by kind."""
     if analysis.machines is None:
         return []
-    lines = [_cell(" ".join(machine_sentences(analysis, preference, kinds=False))), ""]
-    lines += _rows(list(KINDS_HEAD), [[_cell(text) for text in row] for row in kinds_in_words(analysis)])
+    lines = [escaped(" ".join(machine_sentences(analysis, preference, kinds=False))), ""]
+    lines += table_rows(list(KINDS_HEAD), [[escaped(text) for text in row] for row in kinds_in_words(analysis)])
     for table in kind_tables(analysis):
-        lines += [f"{_cell(table.title)}. {_cell(table.note)}".rstrip(), ""]
+        lines += [f"{escaped(table.title)}. {escaped(table.note)}".rstrip(), ""]
         rows = [
-            [_cell(t), *(f"{interval_text(c.interval)} {VERDICT_WORDS[c.verdict]}" if c else "not measured" for c in found), answer]
+            [escaped(t), *(f"{interval_text(c.interval)} {VERDICT_WORDS[c.verdict]}" if c else "not measured" for c in found), answer]
             for t, found, answer in table.rows
         ]
-        lines += _rows(["allocator", *map(_cell, table.kinds), "on the machine"], rows)
+        lines += table_rows(["allocator", *map(escaped, table.kinds), "on the machine"], rows)
     return lines
 
 
@@ -117,11 +117,11 @@ def _entry(comparisons: tuple, treatment: str, baseline: str) -> str:
     return f"{interval_text(found.interval)} {VERDICT_WORDS[found.verdict]}"
 
 
-def _rows(head: list[str], rows: list[list[str]]) -> list[str]:
+def table_rows(head: list[str], rows: list[list[str]]) -> list[str]:
     made = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return made + ["| " + " | ".join(row) + " |" for row in rows] + [""]
 
 
-def _cell(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that cannot end a table cell or start markup."""
     return "".join("\\" + c if c in "|*_`<>[]\\" else c for c in text.replace("\n", " "))

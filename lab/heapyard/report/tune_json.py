@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from ..model.analysis import Comparison, Interval
@@ -25,6 +26,7 @@ def tune_answer(answer: TuneAnswer) -> dict[str, Any]:
         "experiments": answer.experiments,
         "trials": answer.trials,
         "seconds": round(answer.seconds, 3),
+        "stages": [asdict(stage) for stage in answer.stages],
         "allocators": [_allocator(answer, tuned) for tuned in answer.tuned],
     }
 
@@ -44,6 +46,11 @@ def _allocator(answer: TuneAnswer, tuned: Tuned) -> dict[str, Any]:
         ],
         "main_effects": [
             {"metric": e.metric, "setting": e.setting, "level": e.level, **_interval(e.interval)} for e in tuned.effects
+        ],
+        "candidates": [
+            {"settings": tuned.space.options(c.choice), "phase": c.phase, "blocks": c.blocks, "on_front": c.on_front,
+             "time": _interval(c.time), "memory": _interval(c.memory)}
+            for c in tuned.candidates
         ],
         "screened": tuned.screened,
         "raced": tuned.raced,

@@ -23,10 +23,11 @@ def pareto(
     memories = {c.treatment: c.interval for c in memory.comparisons} | {baseline: _NO_DIFFERENCE}
     places = {t: (times[t].ratio, memories[t].ratio) for t in treatments if t in times and t in memories}
     return tuple(
-        ParetoPoint(t, times[t], memories[t], not any(_dominates(other, place) for other in places.values()))
+        ParetoPoint(t, times[t], memories[t], not any(dominates(other, place) for other in places.values()))
         for t, place in places.items()
     )
 
 
-def _dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
+def dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Is the first at least as good in both, and better in one? Less is better."""
     return one[0] <= other[0] and one[1] <= other[1] and one != other

@@ -36,6 +36,7 @@ class Telling:
 def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     """The whole of `heapyard profile -- COMMAND`; the command's own exit code."""
     from ...catalog.own_heaps import sampled_variant, samples_itself
+    from ...catalog.wrapped_command import program_name
     from ...profile.tracing import new_folder, trace
     from ...profile.untraced import why_untraced
 
@@ -48,7 +49,7 @@ def profiled(plan: Plan, allocator: str | None, telling: Telling) -> int:
     if plan.python and plan.mode == "exact":  # its small objects come from malloc then
         env = {**(env or os.environ), "PYTHONMALLOC": "malloc"}
     plan = dataclasses.replace(plan, library=library, env=env, told_by_heap=samples_itself(library) and not plan.python)
-    traced = trace(plan, new_folder(name), _still_running)
+    traced = trace(plan, new_folder(program_name(plan.command)), _still_running)
     if not traced.traces:
         reason, remedy = why_untraced(name)
         raise HeapyardError(f"not traced: {reason}", remedy=remedy)
