@@ -37,8 +37,8 @@ def version(package: str) -> str:
 
 def install_command(packages: Iterable[str]) -> str:
     """What a person types to have `packages`: the alternative this release carries, else the first one."""
-    candidates = _candidates(packages)
-    return "sudo apt-get install --yes " + " ".join(candidates.get(entry) or entry.split("|")[0] for entry in packages)
+    found = candidates(packages)
+    return "sudo apt-get install --yes " + " ".join(found.get(entry) or entry.split("|")[0] for entry in packages)
 
 
 def install(packages: Sequence[str], report: Report, *, at_rest: bool = False) -> None:
@@ -55,13 +55,13 @@ def install(packages: Sequence[str], report: Report, *, at_rest: bool = False) -
     if not shutil.which("apt-get"):
         raise SetupError(f"this system has no apt; install what Debian calls {_in_words(needed)} by hand")
     privilege = _privilege(needed)
-    candidates = _candidates(needed)
-    refreshed = len(candidates) < len(needed)
+    found = candidates(needed)
+    refreshed = len(found) < len(needed)
     if refreshed:
         report("refreshing apt's package index")
         _run([*privilege, "apt-get", "update"])
-        candidates = _candidates(needed)
-    chosen = list(candidates.values())
+        found = candidates(needed)
+    chosen = list(found.values())
     if chosen:
         report(f"installing with apt: {' '.join(chosen)}")
         failure = _run([*privilege, *_INSTALL, *chosen])
@@ -73,7 +73,7 @@ def install(packages: Sequence[str], report: Report, *, at_rest: bool = False) -
                              remedy=f"Run: {install_command(needed)}")
         if at_rest:
             _lay_to_rest(chosen, privilege)
-    absent = [entry for entry in needed if entry not in candidates]
+    absent = [entry for entry in needed if entry not in found]
     if absent:
         raise SetupError(f"this distribution has no package {_in_words(absent)}")
 
@@ -98,7 +98,7 @@ def _installed_versions(names: Iterable[str]) -> dict[str, str]:
     return {row[1]: row[2] for row in rows if row[0] == "installed"}  # others may carry no version
 
 
-def _candidates(packages: Iterable[str]) -> dict[str, str]:
+def candidates(packages: Iterable[str]) -> dict[str, str]:
     """By entry, the first alternative apt's index can install; entries without one are left out."""
     entries = list(packages)
     names = [name for entry in entries for name in entry.split("|")]

@@ -172,8 +172,8 @@ def _show_trial(record: Record, number: int) -> None:
 
     trial = next((t for t in record.trials if t.id == number), None)
     if trial is None:
-        ran = f"those that ran are {record.trials[0].id} to {record.trials[-1].id}" if record.trials else "none ran"
-        raise UsageError(f"experiment {record.id} has no trial {number}; {ran}")
+        remedy = f"heapyard show {record.id} --trials lists those that ran." if record.trials else "None ran."
+        raise UsageError(f"experiment {record.id} has no trial {number}", remedy=remedy)
     treatment = next(t for t in record.experiment.treatments if t.label == trial.treatment)
     allocator = treatment.allocator
     lines = [

@@ -24,8 +24,8 @@ def capacity_markdown(found: Capacities, record: Record) -> str:
     return "\n".join([
         f"**{escaped(headline(found))}**",
         "",
-        f"Requests per second with {escaped(limits_text(found.limits))}; more is better. Intervals hold with 95 %, those of the ratios "
-        "all together. Memory is the mean of the trials near the capacity.",
+        f"Requests per second with {escaped(limits_text(found.limits))}; more is better. Intervals hold with 95 %, those of the "
+        "ratios all together. Memory is the mean of the trials near the capacity.",
         "",
         *table_rows(head, table),
         escaped(control_text(found)[0]),

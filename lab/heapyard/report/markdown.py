@@ -103,7 +103,8 @@ def _machines(analysis: Analysis, preference: Preference) -> list[str]:
     for table in kind_tables(analysis):
         lines += [f"{escaped(table.title)}. {escaped(table.note)}".rstrip(), ""]
         rows = [
-            [escaped(t), *(f"{interval_text(c.interval)} {VERDICT_WORDS[c.verdict]}" if c else "not measured" for c in found), answer]
+            [escaped(t),
+             *(f"{interval_text(c.interval)} {VERDICT_WORDS[c.verdict]}" if c else "not measured" for c in found), answer]
             for t, found, answer in table.rows
         ]
         lines += table_rows(["allocator", *map(escaped, table.kinds), "on the machine"], rows)
