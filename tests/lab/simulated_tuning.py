@@ -17,7 +17,8 @@ from heapyard.model.analysis import Analysis
 from heapyard.model.experiment import Settings
 from heapyard.model.observations import Observation, Observations
 from heapyard.model.tuning import Choice, Effect, Setting, Space
-from heapyard.report.choice import choose
+from heapyard.model.preference import BY_TIME
+from heapyard.report.setting_choice import choose_setting
 from heapyard.stats.tuning.confirming import confirm
 from heapyard.stats.tuning.effects import main_effects
 from heapyard.stats.tuning.entrants import entrants, finalists
@@ -80,9 +81,11 @@ def search(rng: np.random.Generator, space: Space, truth: Truth, *, noise: float
     if not last:
         return Search(None, effects, None, machine.trials)
     choices = (space.default, *last)
-    known = confirm(machine.seen(choices, machine.blocks(choices, confirmed)), space, choices, allocators=1)
-    label = choose(known)
-    return Search({space.label(c): c for c in choices}.get(label or ""), effects, known, machine.trials)
+    rows = machine.blocks(choices, confirmed)
+    known = confirm(machine.seen(choices, rows), space, choices, allocators=1)
+    phases.add(machine, choices, rows)
+    best = choose_setting(known, space, last, BY_TIME, (phases.time, phases.memory), MARGINS)
+    return Search(best, effects, known, machine.trials)
 
 
 class Phases:

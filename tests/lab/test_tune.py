@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simulated_tuning import CONFIRMED, MARGINS, Search, Truth, grid_best, search, space_of
+from simulated_tuning import CONFIRMED, MARGINS, Machine, Phases, Search, Truth, grid_best, search, space_of
 from test_experiment_loop import resume, run
 from yard import FakeLaunch, experiment
 
@@ -21,9 +21,13 @@ from heapyard.model.errors import UsageError
 from heapyard.model.experiment import Settings
 from heapyard.model.journal import SETTLED
 from heapyard.model.metrics import define, own_metric
+from heapyard.model.preference import BY_TIME, Preference
 from heapyard.model.tuning import Choice, Space
 from heapyard.model.switching import paste_lines
 from heapyard.stats.tuning.candidates import Measured, candidates
+from heapyard.report.choice import choose
+from heapyard.report.setting_choice import choose_setting
+from heapyard.stats.tuning.confirming import confirm
 from heapyard.stats.tuning.effects import main_effects
 from heapyard.stats.tuning.responses import Response
 
@@ -109,6 +113,29 @@ def test_effects_are_those_that_were_built_in() -> None:
             truth = (TIMES if effect.metric == "wall" else MEMORIES)[place][level]
             covered.append(effect.interval.low <= np.exp(truth) <= effect.interval.high)
     assert len(covered) == 8 * 2 * 10 and np.mean(covered) > 0.88
+
+
+def test_of_two_gains_that_fresh_blocks_cannot_tell_apart_all_trials_name_the_better() -> None:
+    """The worse one takes less memory, so that fresh blocks alone would name it."""
+
+    def truth(choice: Choice) -> tuple[float, float]:
+        return (0.0, -0.15, -0.10)[choice[0]], (0.0, 0.09, 0.03)[choice[0]]
+
+    space, rng = space_of(3), np.random.default_rng(1)
+    machine, phases = Machine(rng, space, truth, 0.08), Phases(space)
+    choices = [(0,), (1,), (2,)]
+    phases.add(machine, choices, machine.blocks(choices, 100))
+    named = []
+    for _ in range(10):
+        fresh = confirm(machine.seen(choices, machine.blocks(choices, 20)), space, choices, allocators=1)
+        alone = choose(fresh)
+        if alone is not None:
+            best = choose_setting(fresh, space, choices[1:], BY_TIME, (phases.time, phases.memory), MARGINS)
+            named.append((alone, best))
+    assert named and {best for _, best in named} <= {(1,), (2,)} and sum(best == (1,) for _, best in named) >= len(named) - 2
+    assert any(alone == space.label((2,)) for alone, _ in named), "the look would see it if it were otherwise"
+    slim = Preference("time", memory_limit=0.05)
+    assert choose_setting(fresh, space, choices[1:], slim, (phases.time, phases.memory), MARGINS) in {(2,), None}
 
 
 # Designs

@@ -20,7 +20,7 @@ from ..model.experiment import CONTROL_SUFFIX, Experiment, Settings, Treatment
 from ..model.preference import Preference
 from ..model.record import Record
 from ..model.tuning import PHASES, RACES, SUITE, Choice, Effect, Phase, Space, Stage, TuneAnswer, Tuned, Tuning
-from ..report.choice import choose
+from ..report.setting_choice import choose_setting
 from ..stats.tuning.candidates import candidates
 from ..stats.tuning.confirming import confirm
 from ..stats.tuning.effects import main_effects
@@ -205,8 +205,8 @@ def _tuned(space: Space, records: Sequence[Record], tunings: Sequence[Tuning]) -
         confirmed = confirm(there["confirmation"][0].observations, space, last, allocators=len(tunings[0].spaces))
     best, environment = None, dict[str, str]()
     if confirmed is not None:
-        label = choose(confirmed, tunings[0].preference)
-        best = next((choice for choice in last if space.label(choice) == label), None)
+        best = choose_setting(confirmed, space, last[1:], tunings[0].preference, _measured(records, space),
+                              _margins(records[0].observations.settings))
         if best is not None:
             environment = _environment(there["confirmation"][0].experiment, space.label(best))
     measured = [
