@@ -30,12 +30,15 @@ from ...execute.loop.course import Course
 from ...execute.loop.errand import Errand, Stopped, cut_by_guard
 from ...execute.loop.watcher import Away
 from . import lease
+from .dealing import Due, uncount, write_due
 from .engine import Engine, Job
-from .parcel import PARCEL, Given, Parcel, Standing, read_given, read_parcel, write_given, write_parcel, write_standing
+from .parcel import PARCEL, Given, Parcel, Standing, most_seconds, read_given, read_parcel, write_given, write_parcel, write_standing
 from .parts import Part, lay_out, needed_by, parts_of
 from .room import Room
 
-POLL = 1.0  # seconds between looks at the shared folder
+POLL = 1.0  # seconds between looks at the shared folder, at most
+LEAST_POLL = 0.05  # the same, at least
+LOOKING = 0.05  # share of the time that looks may take, where that allows more of them
 READS = 3  # looks at a damaged record before it counts as damaged: a network folder may show it late
 MOST_LOST = 3  # times that one block may be lost or refused
 STARTING = 300.0  # seconds of a job beside its trials: the machine's lock, copies, a launch to warm up
@@ -69,6 +72,7 @@ class Dispatch:
         self._standing = Standing()
         self._jobs: dict[str, Job] = {}
         self._asked = 0.0
+        self._given: list[str] = []  # jobs of the stage
 
     def take_up(self, course: Course) -> None:
         """What an earlier controller gave out is waited for, or taken in where it is back already."""
@@ -94,6 +98,7 @@ class Dispatch:
             while True:
                 self._give_out(course, stage)
                 if not self._out:
+                    self._call_back_idle()
                     return
                 self._wait(course)
         except (Stopped, KeyboardInterrupt):
@@ -136,9 +141,11 @@ class Dispatch:
                     shutil.rmtree(folder)  # it was planned, and never given out
                 write_parcel(folder, parcel)
                 made.append(_Out(errand.block, folder, parcel, ""))
+            write_due(self._room, [_due(out.parcel.errand) for out in (*self._out.values(), *made)])
             jobs = self._engine.submit(
                 [out.folder for out in made], seconds=seconds, at_once=at_once, without=self._without.keys()
             )
+            self._given += jobs
             for out, job in zip(made, jobs, strict=True):
                 out.job = job
                 self._out[out.block.index] = out
@@ -164,10 +171,11 @@ class Dispatch:
         )
 
     def _time_limit(self, course: Course, errand: Errand) -> float:
-        """Seconds of a job: the user's, else what the block takes if every trial lasts as long as it may."""
+        """Seconds of a job: the user's, else what the block takes if every trial lasts as long as it may, and STARTING. Where
+        blocks are short, that is time for many of them."""
         limit, settings = self._fleet.time_limit, errand.settings
         if not limit:
-            return STARTING + settings.timeout * (len(errand.positions) + 1)
+            return STARTING + most_seconds(errand)
         expected = course.tally.expected(errand.block, course.tally.dropped())
         if expected > limit:
             raise UsageError(
@@ -182,6 +190,7 @@ class Dispatch:
     def _wait(self, course: Course) -> None:
         """Until something came back, or a job is known to have ended without a word."""
         while True:
+            began = time.monotonic()
             back = [out for out in self._out.values() if (out.folder / CLOSING).exists()]
             taken = [self._take(course, out) for out in back]
             if any(taken):
@@ -191,11 +200,15 @@ class Dispatch:
             course.watcher.waits(self._away(course))
             if any(taken):
                 return
-            if self._stop.wait(self._poll):
+            pause = max((time.monotonic() - began) / LOOKING, LEAST_POLL)
+            if self._stop.wait(min(pause, self._poll)):
                 raise Stopped
 
     def _ended_silently(self, course: Course) -> bool:
-        """Repeats blocks whose jobs the engine does not name any more, asked twice."""
+        """Repeats blocks whose jobs the engine does not name any more, asked twice.
+
+        A block that nobody has claimed is lost only when no job is left that could claim it.
+        """
         now = time.monotonic()
         if now - self._asked < self._engine.ask:
             return False
@@ -206,8 +219,9 @@ class Dispatch:
         self._jobs, lost = jobs, False
         for out in list(self._out.values()):
             holder = lease.holder_of(out.folder)
-            out.job = out.job or (holder.job if holder else "")
-            out.gone = 0 if out.job in jobs else out.gone + 1
+            out.job = holder.job if holder else out.job
+            lives = out.job in jobs if holder else bool(jobs)
+            out.gone = 0 if lives else out.gone + 1
             if out.gone > 1 and not (out.folder / CLOSING).exists():
                 words = self._engine.last_words(out.job) if out.job else ""
                 where = f" on {holder.holder}" if holder else ", which was not begun"
@@ -247,8 +261,10 @@ class Dispatch:
             cut = closing.ended == "tripped"
             errand = replace(out.parcel.errand, repeatable=cut or course.may_repeat())
             outcomes = ((t.position, t.outcome) for t in sorted(returned.trials, key=lambda t: t.began))
-            again = cut_by_guard(errand, outcomes, course.event)
-            course.ended(out.block, again=again or cut)
+            again = cut_by_guard(errand, outcomes, course.event) or cut
+            if again:
+                self._uncount(out)
+            course.ended(out.block, again=again)
             del self._out[out.block.index]
             shutil.rmtree(out.folder, ignore_errors=True)  # all of it is in the experiment's file
         else:
@@ -283,6 +299,7 @@ class Dispatch:
     def _again(self, course: Course, out: _Out, why: str) -> None:
         key = (out.block.workload, out.block.stage, out.block.round)
         self._lost[key] += 1
+        self._uncount(out)
         del self._out[out.block.index]
         why = why.rstrip(".")
         course.event(REPEATED, f"{out.parcel.errand.name}: {why}; the whole block is repeated")
@@ -293,7 +310,20 @@ class Dispatch:
                 remedy=f"Once that is put right: heapyard resume {self._journal.id}",
             )
 
+    def _uncount(self, out: _Out) -> None:
+        """Whoever had it has not had it: the workload is due to that kind of machine again."""
+        if (holder := lease.holder_of(out.folder)) is not None:
+            uncount(self._room, holder.groups, out.block.workload, out.block.stage)
+
     # --- beside that
+
+    def _call_back_idle(self) -> None:
+        """Jobs that were queued for blocks which others took have nothing to run."""
+        if self._given:
+            jobs = self._engine.jobs()
+            if idle := [job for job in self._given if jobs and job in jobs and not jobs[job].node]:
+                self._engine.cancel(idle)
+        self._given = []
 
     def _take_up(self, course: Course, block: Block, folder: Path) -> None:
         try:
@@ -330,3 +360,8 @@ class Dispatch:
             f"{error.filename or self._room.folder}: the run's shared folder cannot be written ({error.strerror})",
             remedy="Make room there, or name another folder with --shared.",
         )
+
+
+def _due(errand: Errand) -> Due:
+    block = errand.block
+    return Due(block.index, block.workload, block.stage, block.round, most_seconds(errand))
