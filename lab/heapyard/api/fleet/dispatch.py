@@ -14,6 +14,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,9 +71,10 @@ class Dispatch:
         self._without: dict[str, str] = {}  # nodes that refused a block, and why
         self._lost: dict[tuple[str, str, int], int] = defaultdict(int)
         self._standing = Standing()
-        self._jobs: dict[str, Job] = {}
         self._asked = 0.0
         self._given: list[str] = []  # jobs of the stage
+        self._seconds = 0.0  # that a job may take
+        self._called_again = 0  # jobs for blocks whose first one ended without taking any
 
     def take_up(self, course: Course) -> None:
         """What an earlier controller gave out is waited for, or taken in where it is back already."""
@@ -111,13 +113,16 @@ class Dispatch:
     # --- giving out
 
     def _give_out(self, course: Course, stage: str) -> None:
-        """Submit what is due as far as budget, engine and the number of nodes go: an array, throttled to that number."""
+        """Lay out what is due as far as budget and engine go, and call for jobs: one a block, but no more than nodes at once.
+
+        A job goes on with whatever lies there, so what is laid out later needs none as long as all nodes have one.
+        """
         if self._stop.is_set():
             raise Stopped
-        at_once, out = self._fleet.nodes or self._engine.most, [o.block for o in self._out.values()]
-        if out and len(out) >= min(at_once, self._engine.most):
+        out = [o.block for o in self._out.values()]
+        most = self._engine.most - len(out)
+        if most <= 0:
             return
-        most = min(self._engine.most, at_once - len(out)) if out else self._engine.most
         gone, chosen = course.tally.abandoned(), list[Errand]()
         cut = sum(o.parcel.errand.repeatable for o in self._out.values())
         course.short_of_budget = False
@@ -129,10 +134,15 @@ class Dispatch:
             else:
                 break
         if chosen:
-            self._submit(course, chosen, at_once if self._fleet.nodes else 0)
+            made = self._lay_out(course, chosen)
+            self._call(made[: max(self._at_once - len(out), 0)])
 
-    def _submit(self, course: Course, errands: list[Errand], at_once: int) -> None:
-        seconds = max(self._time_limit(course, errand) for errand in errands)
+    @property
+    def _at_once(self) -> int:
+        return self._fleet.nodes or self._engine.most
+
+    def _lay_out(self, course: Course, errands: list[Errand]) -> list[_Out]:
+        self._seconds = max(self._time_limit(course, errand) for errand in errands)
         made: list[_Out] = []
         try:
             for errand in errands:
@@ -142,19 +152,32 @@ class Dispatch:
                 write_parcel(folder, parcel)
                 made.append(_Out(errand.block, folder, parcel, ""))
             write_due(self._room, [_due(out.parcel.errand) for out in (*self._out.values(), *made)])
+        except OSError as error:
+            raise self._no_room(error) from None
+        self._out |= {out.block.index: out for out in made}
+        return made
+
+    def _call(self, outs: Sequence[_Out]) -> None:
+        """A job for each of these blocks."""
+        if not outs:
+            return
+        try:
             jobs = self._engine.submit(
-                [out.folder for out in made], seconds=seconds, at_once=at_once, without=self._without.keys()
+                [out.folder for out in outs],
+                seconds=self._seconds,
+                at_once=self._fleet.nodes,
+                without=self._without.keys(),
             )
             self._given += jobs
-            for out, job in zip(made, jobs, strict=True):
+            for out, job in zip(outs, jobs, strict=True):
                 out.job = job
-                self._out[out.block.index] = out
                 write_given(out.folder, Given(job, self._fleet.engine))
         except OSError as error:
             raise self._no_room(error) from None
         except HeapyardError:
-            for out in made:
+            for out in [o for o in self._out.values() if not o.job]:
                 shutil.rmtree(out.folder, ignore_errors=True)
+                del self._out[out.block.index]
             raise
 
     def _parcel(self, errand: Errand) -> Parcel:
@@ -195,7 +218,7 @@ class Dispatch:
             taken = [self._take(course, out) for out in back]
             if any(taken):
                 self._tell_standing(course)
-            elif self._ended_silently(course):
+            elif self._look_after_jobs(course):
                 taken = [True]
             course.watcher.waits(self._away(course))
             if any(taken):
@@ -204,8 +227,8 @@ class Dispatch:
             if self._stop.wait(min(pause, self._poll)):
                 raise Stopped
 
-    def _ended_silently(self, course: Course) -> bool:
-        """Repeats blocks whose jobs the engine does not name any more, asked twice.
+    def _look_after_jobs(self, course: Course) -> bool:
+        """Repeats blocks whose jobs the engine does not name any more, asked twice; calls for jobs that are missing.
 
         A block that nobody has claimed is lost only when no job is left that could claim it.
         """
@@ -216,11 +239,15 @@ class Dispatch:
         jobs = self._engine.jobs()
         if jobs is None:
             return False
-        self._jobs, lost = jobs, False
+        lost, waiting = False, list[_Out]()
         for out in list(self._out.values()):
             holder = lease.holder_of(out.folder)
-            out.job = holder.job if holder else out.job
-            lives = out.job in jobs if holder else bool(jobs)
+            if holder is None:
+                lives = bool(jobs) or not out.job
+                waiting.append(out)
+            else:
+                out.job = holder.job or out.job
+                lives = out.job in jobs
             out.gone = 0 if lives else out.gone + 1
             if out.gone > 1 and not (out.folder / CLOSING).exists():
                 words = self._engine.last_words(out.job) if out.job else ""
@@ -228,7 +255,21 @@ class Dispatch:
                 self._give_up(course, out, f"its job {out.job or '(unknown)'}{where}, ended without a word"
                               + (f"; the last in its log: {words}" if words else ""))
                 lost = True
+        if not lost:
+            self._adjust(waiting, jobs)
         return lost
+
+    def _adjust(self, waiting: Sequence[_Out], jobs: Mapping[str, Job]) -> None:
+        """As many jobs as blocks can use: some ended by their time limit or died, others are queued for blocks that are taken."""
+        if not waiting:
+            self._engine.cancel([job.id for job in jobs.values() if job.id in self._given and not job.node])
+            return
+        lacking = min(self._at_once, len(self._out)) - len(jobs)
+        fresh = [out for out in waiting if not out.job]
+        again = [out for out in waiting if out.job and jobs][: max(MOST_LOST * self._at_once - self._called_again, 0)]
+        chosen = [*fresh, *again][: max(lacking, 0)]
+        self._called_again += sum(bool(out.job) for out in chosen)
+        self._call(chosen)
 
     def _away(self, course: Course) -> Away:
         holders = [lease.holder_of(out.folder) for out in list(self._out.values())[:64]]
@@ -321,8 +362,7 @@ class Dispatch:
         """Jobs that were queued for blocks which others took have nothing to run."""
         if self._given:
             jobs = self._engine.jobs()
-            if idle := [job for job in self._given if jobs and job in jobs and not jobs[job].node]:
-                self._engine.cancel(idle)
+            self._engine.cancel([job for job in self._given if jobs and job in jobs and not jobs[job].node])
         self._given = []
 
     def _take_up(self, course: Course, block: Block, folder: Path) -> None:
