@@ -91,6 +91,7 @@ class Site:
         self.experiment: Experiment = experiment(programs=programs, **chosen)  # type: ignore[arg-type]
         # A library of make-believe has no content to travel.
         monkeypatch.setattr("heapyard.api.fleet.dispatch.parts_of", lambda experiment: ())
+        monkeypatch.setattr("heapyard.api.fleet.agent.LINGER", 0.0)
         monkeypatch.setattr("heapyard.api.fleet.agent.readying", lambda: None)
         monkeypatch.setattr("heapyard.api.fleet.agent.move_together", lambda: None)
         self._parent, self.folder = folder, Path()

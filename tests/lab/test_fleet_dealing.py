@@ -33,10 +33,13 @@ def lay_out(room: Room, blocks: list[Due]) -> None:
         room.block(block.index).mkdir(parents=True)
 
 
-def carried_out(room: Room, blocks: list[Due], nodes: Mapping[str, tuple[str, float, float]], deaths: float, seed: int) -> Counter:
+def carried_out(
+    room: Room, blocks: list[Due], nodes: Mapping[str, tuple[str, float, float]], deaths: float, seed: int
+) -> Counter:
     """Blocks that counted by (kind, workload). `nodes`: kind, speed, and when it comes. `deaths`: share of blocks it dies in."""
     luck, done, by_index = random.Random(seed), Counter(), {block.index: block for block in blocks}
-    events: list[tuple[float, int, str, Path | None]] = [(when, i, name, None) for i, (name, (_, _, when)) in enumerate(nodes.items())]
+    comes = enumerate(nodes.items())
+    events: list[tuple[float, int, str, Path | None]] = [(when, i, name, None) for i, (name, (_, _, when)) in comes]
     heapq.heapify(events)
     serial = len(events)
     while events:

@@ -46,6 +46,8 @@ from .parts import fit
 from .room import Room, around
 
 SIGNAL_SECONDS = 30  # before a job's time limit, in which a block says that it was stopped
+LINGER = 2.0  # seconds that a job waits for the blocks of the next stage: less than another job takes to start
+LOOK = 0.1  # seconds between its looks meanwhile
 LEAST_ROOM = 32 << 20  # bytes that the node's temporary folder must have free
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OF_ENGINES = ("SLURM_", "SBATCH_", "SRUN_", "SUBMITIT_", "PMI_", "PMIX_")
@@ -68,7 +70,7 @@ def work(folder: str, seconds: float, launch: Launch = run_trial) -> str:
     if os.environ.get("SLURM_RESTART_COUNT"):
         _close_earlier(room)
     ended, left = "", math.inf
-    while (agent := _claimed_next(room, node, groups, left, launch)) is not None:
+    while (agent := _claimed_next(room, node, groups, left, launch, LINGER if ended else 0.0)) is not None:
         ended = agent.run_claimed()
         if ended not in ("done", "tripped", "released"):
             break  # what this node cannot run, another one may
@@ -88,16 +90,23 @@ def job_id() -> str:
     return os.environ.get("SLURM_JOB_ID") or os.environ.get("SUBMITIT_LOCAL_JOB_ID", "")
 
 
-def _claimed_next(room: Room, node: str, groups: Sequence[str], seconds: float, launch: Launch) -> _Agent | None:
-    try:
-        for folder in candidates(room, groups, seconds):
-            if lease.take(folder, node, job_id(), time.time(), groups):
-                agent = _Agent(folder, launch)
-                count(room, groups, agent.workload, agent.stage)
-                return agent
-    except OSError as error:
-        raise _unseen(room.due, node, error) from None
-    return None
+def _claimed_next(
+    room: Room, node: str, groups: Sequence[str], seconds: float, launch: Launch, linger: float
+) -> _Agent | None:
+    """The next block, with its lease; None where there is none after `linger` seconds."""
+    until = time.monotonic() + linger
+    while True:
+        try:
+            for folder in candidates(room, groups, seconds):
+                if lease.take(folder, node, job_id(), time.time(), groups):
+                    agent = _Agent(folder, launch)
+                    count(room, groups, agent.workload, agent.stage)
+                    return agent
+        except OSError as error:
+            raise _unseen(room.due, node, error) from None
+        if time.monotonic() >= until:
+            return None
+        time.sleep(LOOK)
 
 
 def _close_earlier(room: Room) -> None:

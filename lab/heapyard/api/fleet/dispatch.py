@@ -33,7 +33,8 @@ from ...execute.loop.watcher import Away
 from . import lease
 from .dealing import Due, uncount, write_due
 from .engine import Engine, Job
-from .parcel import PARCEL, Given, Parcel, Standing, most_seconds, read_given, read_parcel, write_given, write_parcel, write_standing
+from .parcel import PARCEL, Given, Parcel, Standing, most_seconds
+from .parcel import read_given, read_parcel, write_given, write_parcel, write_standing
 from .parts import Part, lay_out, needed_by, parts_of
 from .room import Room
 
@@ -196,7 +197,7 @@ class Dispatch:
     def _time_limit(self, course: Course, errand: Errand) -> float:
         """Seconds of a job: the user's, else what the block takes if every trial lasts as long as it may, and STARTING. Where
         blocks are short, that is time for many of them."""
-        limit, settings = self._fleet.time_limit, errand.settings
+        limit = self._fleet.time_limit
         if not limit:
             return STARTING + most_seconds(errand)
         expected = course.tally.expected(errand.block, course.tally.dropped())
