@@ -136,6 +136,7 @@ def test_nodes_made_different_are_told_apart(yard: Yard) -> None:
 
 FAULTS = {
     "agent": "kill -9 $(pgrep -f 'submitit[.]core[.]_submit' | head -1)",
+    "requeue": "scontrol requeue $(squeue --noheader --states=RUNNING --format=%A | head -1)",
     "slurmd": 'kill -9 $(cat "$HEAPYARD_FLEET_TRY/node2.pid")',
 }
 
@@ -146,5 +147,37 @@ def test_nothing_is_lost_or_doubled_when_one_is_killed(napping: Yard, fault: str
     done = in_fleet(napping, f"{RUN}\n{FAULTS[fault]}\nwait $lab")
     assert done.returncode == 0, done.stderr
     whole(napping.record())
-    if fault == "agent":
+    if fault != "slurmd":
         assert "the whole block is repeated" in done.stderr
+    if fault == "requeue":
+        assert "Slurm has begun the job again" in done.stderr
+
+
+@pytest.mark.on_request
+def test_blocks_travel_through_a_folder_that_the_user_names(napping: Yard) -> None:
+    """--shared: all that travels lies there, nothing of it in the experiment's folder; what came back is gone from it."""
+    shared = napping.folder / "seen by all"
+    shared.mkdir()
+    run = f"./heapyard run study.toml --fleet slurm --nodes 3 --no-html --shared {shlex.quote(str(shared))}"
+    done = in_fleet(napping, f"{run} && ./heapyard fleet status")
+    assert done.returncode == 0, done.stderr
+    record = napping.record()
+    whole(record)
+    [room] = shared.iterdir()
+    assert room.name == f"heapyard-{record.path.name}" and not list((room / "blocks").iterdir())
+    assert not (record.path / "fleet").exists()
+
+
+@pytest.mark.on_request
+def test_each_node_has_every_program_often_enough_to_be_judged(yard: Yard) -> None:
+    """Four programs in five rounds over three nodes: by the order of rounds, chance would leave a node with one block of some."""
+    programs = [f"nap{i}" for i in range(4)]
+    (yard.config / "heapyard").mkdir(parents=True)
+    naps = (f'[program.{name}]\ncommand = ["sleep", "0.{i + 1}"]\n' for i, name in enumerate(programs))
+    (yard.config / "heapyard" / "catalog.toml").write_text("\n".join(naps))
+    (yard.folder / "study.toml").write_text(STUDY.replace('["nap"]', str(programs).replace("'", '"')).replace("6", "5"))
+    done = in_fleet(yard, "./heapyard run study.toml --fleet slurm --nodes 3 --no-html")
+    assert done.returncode == 0, done.stderr
+    blocks = {(t.node, t.workload, t.block) for t in yard.record().trials if t.counted}
+    had = Counter((node, workload) for node, workload, _ in blocks)
+    assert sum(count == 1 for count in had.values()) <= 3, had  # a node's last block may be the first of a pair

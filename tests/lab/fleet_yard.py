@@ -12,7 +12,7 @@ import pytest
 from yard import FakeLaunch, experiment
 
 from heapyard.execute.experiment import Ending, carry_out
-from heapyard.api.fleet.agent import carry_out_block
+from heapyard.api.fleet.agent import carry_out_block, work
 from heapyard.api.fleet.dispatch import Dispatch
 from heapyard.api.fleet.engine import Job
 from heapyard.api.fleet.room import Room, room_of
@@ -43,6 +43,7 @@ class Nodes:
         self.waiting: dict[str, Path] = {}
         self.mishap: Callable[[int, Path], bool] = lambda number, folder: False
         self.words = ""
+        self.go_on = False  # does a job take further blocks, as real ones do?
         self._monkeypatch = monkeypatch
 
     def submit(self, folders: Sequence[Path], *, seconds: float, at_once: int, without: Collection[str]) -> list[str]:
@@ -62,7 +63,10 @@ class Nodes:
         there = [name for name in self.names if name not in self.without]
         self._monkeypatch.setenv("SLURMD_NODENAME", there[number % len(there)])
         with suppress(HeapyardError):
-            carry_out_block(str(folder), self.launch)
+            if self.go_on:
+                work(str(folder), self.seconds[-1], self.launch)
+            else:
+                carry_out_block(str(folder), self.launch)
 
     def jobs(self) -> dict[str, Job]:
         return {job: Job(job, "PENDING") for job in self.waiting}
@@ -87,6 +91,7 @@ class Site:
         self.experiment: Experiment = experiment(programs=programs, **chosen)  # type: ignore[arg-type]
         # A library of make-believe has no content to travel.
         monkeypatch.setattr("heapyard.api.fleet.dispatch.parts_of", lambda experiment: ())
+        monkeypatch.setattr("heapyard.api.fleet.agent.LINGER", 0.0)
         monkeypatch.setattr("heapyard.api.fleet.agent.readying", lambda: None)
         monkeypatch.setattr("heapyard.api.fleet.agent.move_together", lambda: None)
         self._parent, self.folder = folder, Path()

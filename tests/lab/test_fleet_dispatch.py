@@ -16,7 +16,7 @@ from yard import FakeLaunch
 
 from heapyard.execute.experiment import carry_out
 from heapyard.api.fleet import lease
-from heapyard.api.fleet.agent import carry_out_block
+from heapyard.api.fleet.agent import carry_out_block, work
 from heapyard.api.fleet.parcel import read_parcel
 from heapyard.execute.loop.watcher import Away, Watcher
 from heapyard.model import journal as kinds
@@ -68,10 +68,22 @@ def test_a_stage_is_planned_from_what_the_one_before_brought_back(tmp_path: Path
     assert site.events(kinds.PLANNED)
 
 
-def test_a_stage_is_one_array_throttled_to_the_number_of_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = Site(tmp_path, monkeypatch, fleet={"nodes": 2})
+@pytest.mark.parametrize(("nodes", "arrays"), [(0, [(2, 0), (6, 0)]), (2, [(2, 2)] * 2)])
+def test_a_stage_is_one_array_of_no_more_jobs_than_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int, arrays: list[tuple[int, int]]
+) -> None:
+    site = Site(tmp_path, monkeypatch, fleet={"nodes": nodes})
+    site.engine.go_on = True
     site.run()
-    assert site.engine.arrays == [(2, 2), (6, 2)]
+    assert site.engine.arrays == arrays
+
+
+def test_jobs_that_end_before_all_is_done_are_followed_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job has time for one block only."""
+    site = Site(tmp_path, monkeypatch, fleet={"nodes": 2})
+    assert site.run() == "finished"
+    complete(site)
+    assert site.engine.arrays == [(2, 2)] * 4 and not site.events(kinds.REPEATED)
 
 
 def test_a_node_runs_a_workload_once_uncounted_before_it_counts(site: Site) -> None:
@@ -301,3 +313,70 @@ def test_nothing_stays_of_a_block_whose_closing_record_is_missing(site: Site) ->
     assert site.run() == "finished"
     complete(site)
     assert len(site.events(kinds.REPEATED)) == 1
+
+
+def test_a_job_runs_block_after_block_and_those_that_find_none_end(site: Site) -> None:
+    site.engine.go_on = True
+    assert site.run() == "finished"
+    complete(site)
+    assert {t.node for t in site.record().trials if t.stage == "main"} == {"n3"}, "the first job of the stage ran all of them"
+    assert not site.events(kinds.REPEATED)
+
+
+def test_a_job_that_refuses_a_block_takes_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit(errand, parts, shared, here, node):
+        raise HeapyardError(f"{node} has another libc.so.6")
+
+    site.engine.go_on = True
+    refused = []
+    def watch(number: int, folder: Path) -> bool:
+        if errand_of(folder).block.stage == "main" and not refused:
+            with monkeypatch.context() as patch:
+                patch.setattr("heapyard.api.fleet.agent.fit", fit)
+                site.engine.run(folder, number)
+            refused.extend(path.parent for path in site.room.blocks.glob("*/lease"))
+            return True
+        return False
+
+    site.engine.mishap = watch
+    assert site.run() == "finished"
+    complete(site)
+    assert len(refused) == 1 and site.engine.without == {"n3"}
+
+
+def errand_of(folder: Path):
+    return read_parcel(folder).errand
+
+
+def test_a_job_that_slurm_begins_again_gives_up_its_block_and_takes_another(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """scontrol requeue, or a node that failed: the same job, from the beginning, and it never looks as if it had ended."""
+    class Killed(BaseException):
+        pass
+
+    def again(number: int, folder: Path) -> bool:
+        if number != 3:
+            return False
+        launch, calls = site.launch, []
+        def counting(*words, **more):
+            calls.append(words)
+            if len(calls) == 4:  # one to warm up, and two trials
+                raise Killed
+            return launch(*words, **more)
+        monkeypatch.setenv("SLURMD_NODENAME", "n3")
+        monkeypatch.setenv("SLURM_JOB_ID", "77")
+        site.engine.waiting["77"] = folder
+        with pytest.raises(Killed):
+            work(str(folder), 600.0, counting)
+        assert "77" in {lease.holder_of(path.parent).job for path in site.room.blocks.glob("*/lease")}
+        monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+        assert work(str(folder), 600.0, launch) == "done"
+        monkeypatch.delenv("SLURM_JOB_ID"), monkeypatch.delenv("SLURM_RESTART_COUNT")
+        return True
+
+    site.engine.mishap = again
+    assert site.run() == "finished"
+    complete(site)
+    assert ["Slurm has begun the job again" in text for text in site.events(kinds.REPEATED)] == [True]
+    assert len([t for t in site.record().trials if not t.counted and t.stage == "main"]) in (1, 2), "what was measured is kept"

@@ -23,11 +23,13 @@ from heapyard.model.record import Record
 from heapyard.report.choice import dominated
 from heapyard.report.html import render
 from heapyard.report.json_answer import answer
+from heapyard.report.junit import sentence_of
 from heapyard.report.machine_words import by_machine, everywhere, machine_sentences
 from heapyard.report.markdown import markdown
 from heapyard.report.terminal import print_answer
 from heapyard.report.verdict import verdict
 from heapyard.stats.analyse import analyse
+from heapyard.stats.gate import gate
 from heapyard.store.exports.long_form import write_csv, write_jsonl, write_parquet
 
 RATIOS = {"jemalloc": (0.97, 0.9), "mimalloc": (0.9, 1.1), "tcmalloc": (1.05, 1.2)}
@@ -263,3 +265,27 @@ def test_without_a_fleet_show_has_no_column_for_machines(heapyard, tmp_path: Pat
     with store.create(what, tmp_path) as journal:
         carry_out(what, journal, FakeLaunch())
     assert "machine" not in heapyard("show", str(journal.folder), "--trials").out
+
+
+# What pools machines says so -------------------------------------------------------------------------------------------
+
+
+def test_a_gate_does_not_pass_a_mean_over_machines_of_which_one_is_worse() -> None:
+    """mimalloc is as fast as glibc on two kinds of three together, and slower on one."""
+    found, _ = fleet(2, 1, 30, ratios={"jemalloc": (1.0, 1.0), "mimalloc": (0.97, 1.0)},
+                     effects={("node2", "mimalloc"): 1.12}, snapshots={"node2": NO_TCACHE}, noise=0.004)  # fmt: skip
+    gated = {g.comparison.treatment: g for g in gate(found, limit=0.05, metrics=("wall",))}
+    calm, moved = gated["jemalloc"], gated["mimalloc"]
+    assert calm.answer == "shown not worse" and calm.machines is None
+    assert moved.loss.high < 1.05 and moved.answer == "not shown", "the mean alone would have passed"
+    said = sentence_of(moved, "glibc")
+    assert re.search(r"a mean over machines, on which it depends: 0\.9\d\d on node1 \+1, 1\.\d\d\d on node2$", said), said
+    assert "machines" not in sentence_of(calm, "glibc")
+    lenient = next(g for g in gate(found, limit=0.2, metrics=("wall",)) if g.comparison.treatment == "mimalloc")
+    assert lenient.answer == "shown not worse" and lenient.machines is not None
+
+
+def test_notes_name_the_programs_whose_tables_pool_different_machines() -> None:
+    pooled = "tables of a single program pool machines on which the ratio is another"
+    assert any(pooled in note and "on node2" in note for note in example()[0].notes)
+    assert not any(pooled in note for note in alike()[0].notes)

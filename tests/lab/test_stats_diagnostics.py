@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from scipy import stats
 from statsmodels.formula.api import ols
 
+from heapyard.stats import diagnostics
 from heapyard.stats.block_model import fit
 from heapyard.stats.diagnostics import Diagnostics, diagnose, levene_p, outliers
 from heapyard.stats.linear_model import fit_linear
@@ -118,3 +120,31 @@ def test_nothing_scatters_nothing_is_seen() -> None:
     found = run(np.outer(np.arange(5.0), np.ones(3)), np.tile(np.arange(3), (5, 1)))
     assert found.outliers == () and found.drift.p == found.place.p == found.neighbours.p == 1.0
     assert math.isnan(found.scatter_p) and not found.observed.any()
+
+
+@pytest.mark.parametrize("sizes", [[4] * 30, [4, 3, 1, 5, 4, 2, 4] * 4], ids=["equal blocks", "unequal blocks"])
+def test_the_effect_of_the_place_is_the_scatter_of_the_means_of_places(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held against plain loops, without the mean of the shuffles: none of them moves anything here."""
+    monkeypatch.setattr(diagnostics, "_shuffles", lambda r, block, sizes, seed: iter([np.zeros((3, len(r)))]))
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    r = np.random.default_rng(3).normal(size=len(block))
+    found = diagnose(r, leverages=np.zeros(len(r)), error_df=9, groups=block.tolist(), blocks=block, order=np.arange(len(r)))
+    by_place: dict[int, list[float]] = {}
+    for b in range(len(sizes)):
+        for place, value in enumerate(r[block == b]):
+            by_place.setdefault(place, []).append(value)
+    wanted = math.sqrt(sum(len(v) * np.mean(v) ** 2 for v in by_place.values()) / len(r))
+    assert found.place.size == pytest.approx(wanted)
+
+
+def test_shuffles_are_never_held_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnostics, "HELD", 1 << 14)
+    block = np.repeat(np.arange(250), 8)
+    r = np.random.default_rng(4).normal(size=len(block))
+    tracemalloc.start()
+    try:
+        diagnostics._order_effects(r, block, 0)
+        _now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < diagnostics.SHUFFLES * r.nbytes / 8

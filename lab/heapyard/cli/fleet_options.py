@@ -33,7 +33,7 @@ def fleet_options(function: F) -> F:
             click.option("--partition", metavar="NAME", help="Of Slurm: the partition of the jobs."),
             click.option("--constraint", metavar="FEATURES", help="Of Slurm: features that nodes must have."),
             click.option("--account", metavar="NAME", help="Of Slurm: the account that is charged."),
-            click.option("--time-limit", type=Duration(), help="Of Slurm: for one block (default: what its trials may take)."),
+            click.option("--time-limit", type=Duration(), help="Of Slurm: for one job (default: what a block may take)."),
             click.option(
                 "--shared",
                 type=click.Path(path_type=Path),

@@ -38,7 +38,8 @@ def command(
     """Fail, with exit code 1, if a treatment is worse than the baseline by more than --max-regression.
 
     A treatment that is not shown to be worse passes, and the answer says so. With --strict only "shown not to be worse"
-    passes. A treatment that failed trials fails the gate.
+    passes. A treatment that failed trials fails the gate. Where a ratio depends on the machine, the answer names the ratio of
+    each kind.
 
     \b
     Examples:
@@ -80,6 +81,8 @@ def command(
             f"{'passed' if passed else 'FAILED'}: {counts['regression']} worse by more than {100 * limit:g} %, "
             f"{counts['shown not worse']} shown not to be, {counts['not shown']} not shown either way"
         )
+        if analysis.machines is not None and len(analysis.machines.kinds) > 1:
+            click.echo(f"Blocks of {len(analysis.machines.kinds)} kinds of machine are judged together.")
     return EXIT_OK if passed else EXIT_DIFFERENCE
 
 

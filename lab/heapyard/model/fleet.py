@@ -13,7 +13,7 @@ Engine = Literal["", "slurm", "local"]
 class Fleet:
     """What the user asked for. `engine` "" is this machine itself, without any of what follows.
 
-    "slurm": exclusive jobs, one block each. "local": a process of this machine for each block, one at a time, as a test of the
+    "slurm": exclusive jobs, each of which runs block after block. "local": a process of this machine for each block, one at a time, as a test of the
     way that blocks travel. The words `partition`, `constraint` and `account` are those of Slurm's sbatch; "" leaves them out.
     """
 
@@ -22,6 +22,6 @@ class Fleet:
     partition: str = ""
     constraint: str = ""
     account: str = ""
-    time_limit: float = 0.0  # seconds of one block; 0 = as long as its trials may take
+    time_limit: float = 0.0  # seconds of a job; 0 = as long as the trials of a block may take, and some minutes
     shared: str = ""  # a folder that all nodes see; "" = the experiment's own
     sbatch: tuple[str, ...] = ()  # further options of sbatch, such as "qos=long"

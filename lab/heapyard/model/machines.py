@@ -114,6 +114,10 @@ class Machines:
         """Treatments whose mean ratio over all workloads is shown to depend on the kind of machine."""
         return tuple(i.treatment for i in self.interactions if i.metric == metric and not i.workload and i.answer == "depends")
 
+    def depends_on_one_workload(self, metric: str) -> tuple[MachineInteraction, ...]:
+        """Those of single workloads whose ratio is shown to depend on the kind of machine."""
+        return tuple(i for i in self.interactions if i.metric == metric and i.workload and i.answer == "depends")
+
     def interaction(self, metric: str, treatment: str) -> MachineInteraction | None:
         found = (i for i in self.interactions if (i.metric, i.treatment, i.workload) == (metric, treatment, ""))
         return next(found, None)

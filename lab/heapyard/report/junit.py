@@ -53,4 +53,12 @@ def sentence_of(gated: Gated, baseline: str) -> str:
     }[gated.answer]
     more = f"; {c.blocks_to_decide} more blocks may tell" if gated.answer == "not shown" and c.blocks_to_decide else ""
     metric = metric_named(c.metric)
-    return f"{c.treatment} on {c.workload}: {told} in {metric.title} (ratio {interval_text(c.interval)}){more}"
+    return f"{c.treatment} on {c.workload}: {told} in {metric.title} (ratio {interval_text(c.interval)}){more}{_on_machines(gated)}"
+
+
+def _on_machines(gated: Gated) -> str:
+    """The ratio of each kind of machine, where it is shown to depend on it: the one judged is a mean over machines."""
+    if gated.machines is None:
+        return ""
+    by_kind = sorted(zip(gated.machines.ratios, gated.machines.groups, strict=True))
+    return f"; a mean over machines, on which it depends: {', '.join(f'{ratio:.3f} on {name}' for ratio, name in by_kind)}"

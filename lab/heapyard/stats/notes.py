@@ -19,7 +19,7 @@ from .scale import margin_of, scale_for
 from .slices_apart import cost_of_slices, ratios_apart, slice_lengths
 from .tables import Table, excluded
 
-SHOWN = 3  # of what control groups see otherwise, the furthest first
+SHOWN = 3  # of ratios that are others elsewhere, the furthest first
 COLD = 0.03  # of CPU time that slices add, from which it is told
 RARE = 0.25  # of a trial's time without a look, in the median trial: a quarter of its life nobody knows
 
@@ -44,10 +44,23 @@ def notes_on(
 
 def _pooled(machines: Machines | None, settings: Settings) -> Iterator[str]:
     for metric in (settings.time_metric, settings.memory_metric):
-        if machines is not None and (moved := machines.depends(metric)):
+        if machines is None:
+            continue
+        if moved := machines.depends(metric):
             yield (
                 f"{_title(metric)}: the ratio of {_list(moved)} depends on the machine. Where one over all machines stands, it is "
                 "a mean over these machines, each weighing as its blocks, and its interval holds for no single one."
+            )
+        single = sorted(machines.depends_on_one_workload(metric), key=lambda i: -i.largest.ratio)
+        if single:
+            told = [
+                f"{i.treatment} on {i.workload}, {min(i.ratios):.3f} on {i.low} and {max(i.ratios):.3f} on {i.high}"
+                for i in single[:SHOWN]
+            ]
+            more = f"; and {len(single) - SHOWN} more" if len(single) > SHOWN else ""
+            yield (
+                f"{_title(metric)}: tables of a single program pool machines on which the ratio is another: "
+                f"{'; '.join(told)}{more}."
             )
 
 

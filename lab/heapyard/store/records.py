@@ -15,6 +15,7 @@ from ..model.errors import HeapyardError
 from ..model.experiment import Block, BlockStatus, Settings
 from ..model.record import Record
 from . import database, rows
+from .collector import collector_paused
 from .folders import LAST, experiment_folders, find_folder
 from .locks import is_locked
 from .memory_parts import read_memory_parts
@@ -51,7 +52,7 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
     HeapyardError in one sentence when it cannot be read. O(file).
     """
     folder = reference if isinstance(reference, Path) else find_folder(reference, parent)
-    with _reading(folder) as connection:
+    with _reading(folder) as connection, collector_paused():
         # One read transaction: a writer may add trials meanwhile, and the parts of a record must agree.
         connection.execute("BEGIN")
         header = rows.read_header(connection)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a node: claims one block, runs it as the lab runs its own, and writes down each trial as it ends.
+"""On a node: claims a block, runs it as the lab runs its own, and writes down each trial as it ends. Then the next one.
 
-    python -I -m heapyard.api.fleet.agent FOLDER     # of the block, with its parcel
+    python -I -m heapyard.api.fleet.agent FOLDER     # of one block, with its parcel
 
 A block that was claimed before is refused, whoever starts the agent again.
 """
@@ -9,6 +9,7 @@ A block that was claimed before is refused, whoever starts the agent again.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import platform
 import shutil
@@ -26,7 +27,7 @@ from ... import __version__
 from ...model.errors import HeapyardError
 from ...model.experiment import TrialOutcome
 from ...store.locks import MachineLock
-from ...store.returned import Closing, Ended, write_closing, write_trial
+from ...store.returned import CLOSING, Closing, Ended, write_closing, write_trial
 from ...execute.environment import snapshot
 from ...execute.host_memory import readying
 from ...execute.huge_pages import level_of, require
@@ -39,10 +40,14 @@ from ...execute.scattered_memory import move_together
 from ...execute.scratch import ScratchFolder
 from ...execute.trial import run_trial
 from . import lease
-from .parcel import Parcel, read_parcel, read_standing
+from .dealing import candidates, count, groups_of, read_due
+from .parcel import PARCEL, Parcel, read_parcel, read_standing
 from .parts import fit
-from .room import Room
+from .room import Room, around
 
+SIGNAL_SECONDS = 30  # before a job's time limit, in which a block says that it was stopped
+LINGER = 2.0  # seconds that a job waits for the blocks of the next stage: less than another job takes to start
+LOOK = 0.1  # seconds between its looks meanwhile
 LEAST_ROOM = 32 << 20  # bytes that the node's temporary folder must have free
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OF_ENGINES = ("SLURM_", "SBATCH_", "SRUN_", "SUBMITIT_", "PMI_", "PMIX_")
@@ -51,6 +56,26 @@ _OF_ENGINES = ("SLURM_", "SBATCH_", "SRUN_", "SUBMITIT_", "PMI_", "PMIX_")
 def carry_out_block(folder: str, launch: Launch = run_trial) -> str:
     """Run the block whose parcel lies in `folder`; how it ended. HeapyardError when it cannot be claimed or read."""
     return _Agent(Path(folder), launch).run()
+
+
+def work(folder: str, seconds: float, launch: Launch = run_trial) -> str:
+    """What a job does: take block after block of the run that the one in `folder` belongs to, while there are any and time is
+    left. How the last one ended, "" if there was none.
+
+    A job begins its first block whatever that takes, another one only if it ends within `seconds` at the worst. HeapyardError
+    when the shared folder cannot be read.
+    """
+    room, began, node = around(Path(folder)), time.monotonic(), node_name()
+    groups = groups_of(node, snapshot())
+    if os.environ.get("SLURM_RESTART_COUNT"):
+        _close_earlier(room)
+    ended, left = "", math.inf
+    while (agent := _claimed_next(room, node, groups, left, launch, LINGER if ended else 0.0)) is not None:
+        ended = agent.run_claimed()
+        if ended not in ("done", "tripped", "released"):
+            break  # what this node cannot run, another one may
+        left = seconds - SIGNAL_SECONDS - (time.monotonic() - began)
+    return ended
 
 
 def node_name() -> str:
@@ -65,6 +90,46 @@ def job_id() -> str:
     return os.environ.get("SLURM_JOB_ID") or os.environ.get("SUBMITIT_LOCAL_JOB_ID", "")
 
 
+def _claimed_next(
+    room: Room, node: str, groups: Sequence[str], seconds: float, launch: Launch, linger: float
+) -> _Agent | None:
+    """The next block, with its lease; None where there is none after `linger` seconds."""
+    until = time.monotonic() + linger
+    while True:
+        try:
+            for folder in candidates(room, groups, seconds):
+                if lease.take(folder, node, job_id(), time.time(), groups):
+                    agent = _Agent(folder, launch)
+                    count(room, groups, agent.workload, agent.stage)
+                    return agent
+        except OSError as error:
+            raise _unseen(room.due, node, error) from None
+        if time.monotonic() >= until:
+            return None
+        time.sleep(LOOK)
+
+
+def _close_earlier(room: Room) -> None:
+    """Slurm has begun this job again, so the block that it held before is not run any more: said here, not found out later."""
+    for block in read_due(room):
+        folder = room.block(block.index)
+        holder = lease.holder_of(folder)
+        if holder is None or holder.job != job_id() or (folder / CLOSING).exists():
+            continue
+        done = tuple(sorted(int(path.stem.partition("-")[2]) for path in folder.glob("trial-*.json")))
+        why = f"{holder.holder}: Slurm has begun the job again"
+        write_closing(folder, Closing(read_parcel(folder).token, "stopped", holder.holder, why, positions=done))
+
+
+def _unseen(path: Path, node: str, error: OSError) -> HeapyardError:
+    return HeapyardError(
+        f"{path.parent}: node {node} cannot read the block's parcel ({error.strerror})"
+        if path.name == PARCEL
+        else f"{path.parent}: node {node} cannot read what is to be run ({error.strerror})",
+        remedy="--shared names a folder that every node sees under the same path.",
+    )
+
+
 class _Agent:
     def __init__(self, folder: Path, launch: Launch):
         self._folder, self._launch = folder, launch
@@ -72,10 +137,7 @@ class _Agent:
         try:
             self._parcel: Parcel = read_parcel(folder)
         except OSError as error:
-            raise HeapyardError(
-                f"{folder}: node {self._node} cannot read the block's parcel ({error.strerror})",
-                remedy="--shared names a folder that every node sees under the same path.",
-            ) from None
+            raise _unseen(folder / PARCEL, self._node, error) from None
         self._room = Room(Path(self._parcel.room))
         self._began = time.monotonic()
         self._warm_up = 0.0
@@ -84,6 +146,14 @@ class _Agent:
         self._snapshot: dict[str, object] = {}
         self._begun: dict[int, float] = {}
 
+    @property
+    def workload(self) -> str:
+        return self._parcel.errand.block.workload
+
+    @property
+    def stage(self) -> str:
+        return self._parcel.errand.block.stage
+
     def run(self) -> str:
         if not lease.take(self._folder, self._node, self._job, time.time()):
             holder = lease.holder_of(self._folder)
@@ -91,6 +161,10 @@ class _Agent:
                 f"block {self._parcel.errand.block.index} of {self._parcel.experiment} was claimed before by "
                 f"{holder.holder if holder else 'somebody'}; it is not run again"
             )
+        return self.run_claimed()
+
+    def run_claimed(self) -> str:
+        """The block, whose lease we have; how it ended."""
         ended: Ended
         try:
             with _stopping() as stop, _without_engine():

@@ -14,6 +14,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,12 +31,16 @@ from ...execute.loop.course import Course
 from ...execute.loop.errand import Errand, Stopped, cut_by_guard
 from ...execute.loop.watcher import Away
 from . import lease
+from .dealing import Due, uncount, write_due
 from .engine import Engine, Job
-from .parcel import PARCEL, Given, Parcel, Standing, read_given, read_parcel, write_given, write_parcel, write_standing
+from .parcel import PARCEL, Given, Parcel, Standing, most_seconds
+from .parcel import read_given, read_parcel, write_given, write_parcel, write_standing
 from .parts import Part, lay_out, needed_by, parts_of
 from .room import Room
 
-POLL = 1.0  # seconds between looks at the shared folder
+POLL = 1.0  # seconds between looks at the shared folder, at most
+LEAST_POLL = 0.05  # the same, at least
+LOOKING = 0.05  # share of the time that looks may take, where that allows more of them
 READS = 3  # looks at a damaged record before it counts as damaged: a network folder may show it late
 MOST_LOST = 3  # times that one block may be lost or refused
 STARTING = 300.0  # seconds of a job beside its trials: the machine's lock, copies, a launch to warm up
@@ -67,8 +72,10 @@ class Dispatch:
         self._without: dict[str, str] = {}  # nodes that refused a block, and why
         self._lost: dict[tuple[str, str, int], int] = defaultdict(int)
         self._standing = Standing()
-        self._jobs: dict[str, Job] = {}
         self._asked = 0.0
+        self._given: list[str] = []  # jobs of the stage
+        self._seconds = 0.0  # that a job may take
+        self._called_again = 0  # jobs for blocks whose first one ended without taking any
 
     def take_up(self, course: Course) -> None:
         """What an earlier controller gave out is waited for, or taken in where it is back already."""
@@ -94,6 +101,7 @@ class Dispatch:
             while True:
                 self._give_out(course, stage)
                 if not self._out:
+                    self._call_back_idle()
                     return
                 self._wait(course)
         except (Stopped, KeyboardInterrupt):
@@ -106,13 +114,16 @@ class Dispatch:
     # --- giving out
 
     def _give_out(self, course: Course, stage: str) -> None:
-        """Submit what is due as far as budget, engine and the number of nodes go: an array, throttled to that number."""
+        """Lay out what is due as far as budget and engine go, and call for jobs: one a block, but no more than nodes at once.
+
+        A job goes on with whatever lies there, so what is laid out later needs none as long as all nodes have one.
+        """
         if self._stop.is_set():
             raise Stopped
-        at_once, out = self._fleet.nodes or self._engine.most, [o.block for o in self._out.values()]
-        if out and len(out) >= min(at_once, self._engine.most):
+        out = [o.block for o in self._out.values()]
+        most = self._engine.most - len(out)
+        if most <= 0:
             return
-        most = min(self._engine.most, at_once - len(out)) if out else self._engine.most
         gone, chosen = course.tally.abandoned(), list[Errand]()
         cut = sum(o.parcel.errand.repeatable for o in self._out.values())
         course.short_of_budget = False
@@ -124,10 +135,15 @@ class Dispatch:
             else:
                 break
         if chosen:
-            self._submit(course, chosen, at_once if self._fleet.nodes else 0)
+            made = self._lay_out(course, chosen)
+            self._call(made[: max(self._at_once - len(out), 0)])
 
-    def _submit(self, course: Course, errands: list[Errand], at_once: int) -> None:
-        seconds = max(self._time_limit(course, errand) for errand in errands)
+    @property
+    def _at_once(self) -> int:
+        return self._fleet.nodes or self._engine.most
+
+    def _lay_out(self, course: Course, errands: list[Errand]) -> list[_Out]:
+        self._seconds = max(self._time_limit(course, errand) for errand in errands)
         made: list[_Out] = []
         try:
             for errand in errands:
@@ -136,18 +152,33 @@ class Dispatch:
                     shutil.rmtree(folder)  # it was planned, and never given out
                 write_parcel(folder, parcel)
                 made.append(_Out(errand.block, folder, parcel, ""))
+            write_due(self._room, [_due(out.parcel.errand) for out in (*self._out.values(), *made)])
+        except OSError as error:
+            raise self._no_room(error) from None
+        self._out |= {out.block.index: out for out in made}
+        return made
+
+    def _call(self, outs: Sequence[_Out]) -> None:
+        """A job for each of these blocks."""
+        if not outs:
+            return
+        try:
             jobs = self._engine.submit(
-                [out.folder for out in made], seconds=seconds, at_once=at_once, without=self._without.keys()
+                [out.folder for out in outs],
+                seconds=self._seconds,
+                at_once=self._fleet.nodes,
+                without=self._without.keys(),
             )
-            for out, job in zip(made, jobs, strict=True):
+            self._given += jobs
+            for out, job in zip(outs, jobs, strict=True):
                 out.job = job
-                self._out[out.block.index] = out
                 write_given(out.folder, Given(job, self._fleet.engine))
         except OSError as error:
             raise self._no_room(error) from None
         except HeapyardError:
-            for out in made:
+            for out in [o for o in self._out.values() if not o.job]:
                 shutil.rmtree(out.folder, ignore_errors=True)
+                del self._out[out.block.index]
             raise
 
     def _parcel(self, errand: Errand) -> Parcel:
@@ -164,10 +195,11 @@ class Dispatch:
         )
 
     def _time_limit(self, course: Course, errand: Errand) -> float:
-        """Seconds of a job: the user's, else what the block takes if every trial lasts as long as it may."""
-        limit, settings = self._fleet.time_limit, errand.settings
+        """Seconds of a job: the user's, else what the block takes if every trial lasts as long as it may, and STARTING. Where
+        blocks are short, that is time for many of them."""
+        limit = self._fleet.time_limit
         if not limit:
-            return STARTING + settings.timeout * (len(errand.positions) + 1)
+            return STARTING + most_seconds(errand)
         expected = course.tally.expected(errand.block, course.tally.dropped())
         if expected > limit:
             raise UsageError(
@@ -182,20 +214,25 @@ class Dispatch:
     def _wait(self, course: Course) -> None:
         """Until something came back, or a job is known to have ended without a word."""
         while True:
+            began = time.monotonic()
             back = [out for out in self._out.values() if (out.folder / CLOSING).exists()]
             taken = [self._take(course, out) for out in back]
             if any(taken):
                 self._tell_standing(course)
-            elif self._ended_silently(course):
+            elif self._look_after_jobs(course):
                 taken = [True]
             course.watcher.waits(self._away(course))
             if any(taken):
                 return
-            if self._stop.wait(self._poll):
+            pause = max((time.monotonic() - began) / LOOKING, LEAST_POLL)
+            if self._stop.wait(min(pause, self._poll)):
                 raise Stopped
 
-    def _ended_silently(self, course: Course) -> bool:
-        """Repeats blocks whose jobs the engine does not name any more, asked twice."""
+    def _look_after_jobs(self, course: Course) -> bool:
+        """Repeats blocks whose jobs the engine does not name any more, asked twice; calls for jobs that are missing.
+
+        A block that nobody has claimed is lost only when no job is left that could claim it.
+        """
         now = time.monotonic()
         if now - self._asked < self._engine.ask:
             return False
@@ -203,18 +240,37 @@ class Dispatch:
         jobs = self._engine.jobs()
         if jobs is None:
             return False
-        self._jobs, lost = jobs, False
+        lost, waiting = False, list[_Out]()
         for out in list(self._out.values()):
             holder = lease.holder_of(out.folder)
-            out.job = out.job or (holder.job if holder else "")
-            out.gone = 0 if out.job in jobs else out.gone + 1
+            if holder is None:
+                lives = bool(jobs) or not out.job
+                waiting.append(out)
+            else:
+                out.job = holder.job or out.job
+                lives = out.job in jobs
+            out.gone = 0 if lives else out.gone + 1
             if out.gone > 1 and not (out.folder / CLOSING).exists():
                 words = self._engine.last_words(out.job) if out.job else ""
                 where = f" on {holder.holder}" if holder else ", which was not begun"
                 self._give_up(course, out, f"its job {out.job or '(unknown)'}{where}, ended without a word"
                               + (f"; the last in its log: {words}" if words else ""))
                 lost = True
+        if not lost:
+            self._adjust(waiting, jobs)
         return lost
+
+    def _adjust(self, waiting: Sequence[_Out], jobs: Mapping[str, Job]) -> None:
+        """As many jobs as blocks can use: some ended by their time limit or died, others are queued for blocks that are taken."""
+        if not waiting:
+            self._engine.cancel([job.id for job in jobs.values() if job.id in self._given and not job.node])
+            return
+        lacking = min(self._at_once, len(self._out)) - len(jobs)
+        fresh = [out for out in waiting if not out.job]
+        again = [out for out in waiting if out.job and jobs][: max(MOST_LOST * self._at_once - self._called_again, 0)]
+        chosen = [*fresh, *again][: max(lacking, 0)]
+        self._called_again += sum(bool(out.job) for out in chosen)
+        self._call(chosen)
 
     def _away(self, course: Course) -> Away:
         holders = [lease.holder_of(out.folder) for out in list(self._out.values())[:64]]
@@ -247,8 +303,10 @@ class Dispatch:
             cut = closing.ended == "tripped"
             errand = replace(out.parcel.errand, repeatable=cut or course.may_repeat())
             outcomes = ((t.position, t.outcome) for t in sorted(returned.trials, key=lambda t: t.began))
-            again = cut_by_guard(errand, outcomes, course.event)
-            course.ended(out.block, again=again or cut)
+            again = cut_by_guard(errand, outcomes, course.event) or cut
+            if again:
+                self._uncount(out)
+            course.ended(out.block, again=again)
             del self._out[out.block.index]
             shutil.rmtree(out.folder, ignore_errors=True)  # all of it is in the experiment's file
         else:
@@ -283,6 +341,7 @@ class Dispatch:
     def _again(self, course: Course, out: _Out, why: str) -> None:
         key = (out.block.workload, out.block.stage, out.block.round)
         self._lost[key] += 1
+        self._uncount(out)
         del self._out[out.block.index]
         why = why.rstrip(".")
         course.event(REPEATED, f"{out.parcel.errand.name}: {why}; the whole block is repeated")
@@ -293,7 +352,19 @@ class Dispatch:
                 remedy=f"Once that is put right: heapyard resume {self._journal.id}",
             )
 
+    def _uncount(self, out: _Out) -> None:
+        """Whoever had it has not had it: the workload is due to that kind of machine again."""
+        if (holder := lease.holder_of(out.folder)) is not None:
+            uncount(self._room, holder.groups, out.block.workload, out.block.stage)
+
     # --- beside that
+
+    def _call_back_idle(self) -> None:
+        """Jobs that were queued for blocks which others took have nothing to run."""
+        if self._given:
+            jobs = self._engine.jobs()
+            self._engine.cancel([job for job in self._given if jobs and job in jobs and not jobs[job].node])
+        self._given = []
 
     def _take_up(self, course: Course, block: Block, folder: Path) -> None:
         try:
@@ -330,3 +401,8 @@ class Dispatch:
             f"{error.filename or self._room.folder}: the run's shared folder cannot be written ({error.strerror})",
             remedy="Make room there, or name another folder with --shared.",
         )
+
+
+def _due(errand: Errand) -> Due:
+    block = errand.block
+    return Due(block.index, block.workload, block.stage, block.round, most_seconds(errand))

@@ -35,7 +35,8 @@ class Engine(Protocol):
     def submit(self, folders: Sequence[Path], *, seconds: float, at_once: int, without: Collection[str]) -> list[str]:
         """A job for each block's folder, `at_once` of them at the same time (0: all); their ids.
 
-        A job may take `seconds` and does not run on the nodes `without`. HeapyardError in the engine's own words.
+        A job runs any block that is out, not just that one (agent.work). It may take `seconds` and does not run on the
+        nodes `without`. HeapyardError in the engine's own words.
         """
 
     def jobs(self) -> dict[str, Job] | None:

@@ -56,6 +56,11 @@ def read_parcel(folder: Path) -> Parcel:
     return decode(Parcel, unseal(folder / PARCEL))
 
 
+def most_seconds(errand: Errand) -> float:
+    """What a block takes if every trial lasts as long as it may, with one to warm up."""
+    return errand.settings.timeout * (len(errand.positions) + 1)
+
+
 def write_given(folder: Path, given: Given) -> None:
     seal(folder / JOB, encode(given))
 

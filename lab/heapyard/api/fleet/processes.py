@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .agent import carry_out_block
+from .agent import work
 from .engine import Job, last_line
 from .room import Room
 
@@ -31,7 +31,7 @@ class Processes:
         executor.update_parameters(timeout_min=seconds / 60)
         ids = []
         for folder in folders:
-            job = executor.submit(carry_out_block, str(folder))
+            job = executor.submit(work, str(folder), seconds)
             self._started[job.job_id] = job
             ids.append(job.job_id)
         return ids

@@ -31,6 +31,16 @@ class Room:
         return self.folder / "standing.json"
 
     @property
+    def due(self) -> Path:
+        """Which blocks are out."""
+        return self.folder / "due.json"
+
+    @property
+    def had(self) -> Path:
+        """How many blocks of each workload a kind of machine, and a node, has had."""
+        return self.folder / "had"
+
+    @property
     def blocks(self) -> Path:
         return self.folder / "blocks"
 
@@ -40,6 +50,11 @@ class Room:
     def warm(self, node: str, workload: str) -> Path:
         """There once the node has run the workload."""
         return self.folder / "warm" / f"{node}-{workload.replace('/', '_')}"
+
+
+def around(block: Path) -> Room:
+    """The room in which a block's folder lies."""
+    return Room(block.parent.parent)
 
 
 def room_of(experiment_folder: Path, fleet: Fleet) -> Room:

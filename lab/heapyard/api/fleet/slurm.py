@@ -14,11 +14,10 @@ from typing import Any
 
 from ...model.errors import HeapyardError, UsageError
 from ...model.fleet import Fleet
-from .agent import carry_out_block
+from .agent import SIGNAL_SECONDS, work
 from .engine import Job, last_line
 from .room import Room
 
-SIGNAL_SECONDS = 30  # before the time limit, in which a block says that it was stopped
 ASK = 5.0  # seconds between two squeues: a cluster has many users
 PATIENCE = 60.0  # seconds for one of Slurm's commands
 MOST = 1000  # blocks of one array: Slurm's own default of MaxArraySize
@@ -39,7 +38,7 @@ class Slurm:
         executor = SlurmExecutor(self._room.jobs, python=f"{shlex.quote(sys.executable)} -I")
         executor.update_parameters(**self._parameters(seconds, at_once or len(folders), without))
         try:
-            jobs = executor.map_array(carry_out_block, [str(folder) for folder in folders])
+            jobs = executor.map_array(work, [str(folder) for folder in folders], [seconds] * len(folders))
         except (FailedJobError, FailedSubmissionError, OSError, subprocess.SubprocessError) as error:
             raise HeapyardError(
                 f"Slurm takes no job: {_said(str(error))}", remedy="Put that right, then go on with heapyard resume."

@@ -91,12 +91,15 @@ def away(folder: Path, *, ask: bool = True) -> list[Away]:
     room = room_of(folder, fleet)
     out = [b for b, status in plan_of(folder) if status in ("planned", "started") and (room.block(b.index) / PARCEL).exists()]
     jobs = _jobs(folder, fleet) if ask and out else {}
+    queued = next((job for job in (jobs or {}).values() if not job.node), None)  # any of them runs what nobody has claimed
     found = []
     for block in out:
         place = room.block(block.index)
         given, holder = read_given(place), holder_of(place)
-        name = given.job if given else holder.job if holder else ""
+        name = holder.job if holder else given.job if given else ""
         job = jobs.get(name) if jobs else None
+        if holder is None and queued is not None and (job is None or job.node):
+            job, name = queued, queued.id
         if (place / CLOSING).exists():
             state = "back"
         else:
