@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -122,18 +122,13 @@ def _looks(study: Study, settings: Settings) -> tuple[int, ...]:
 
 def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     from ..catalog.allocators import find_allocators, installed_allocators, load_allocators
-    from ..catalog.own_heaps import own_heaps
     from ..catalog.peers.usual import install_usual
 
     libraries = {name: library.path for name, library in study.libraries.items()}
     if study.baseline.partition(":")[0] not in load_allocators():
         find_allocators([study.baseline], libraries)  # says so before anything is installed
     names = list(study.allocators)
-    if EVERY in names:
-        own_here = {heap.name for heap in own_heaps()}
-        every = [a.name for a in installed_allocators() if a.name not in own_here]
-        names = [name for given in names for name in (every if given == EVERY else [given])]
-        names = list(dict.fromkeys(names))
+    names = spelled_out(names)
     if not names:
         install_usual(say)
         names = [a.name for a in installed_allocators() if a.usual] + list(study.libraries)
@@ -147,6 +142,18 @@ def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     found = [replace(a, env={**a.env, **own[a.base]}) if a.base in own else a for a in found]
     asked_for = {*study.allocators, *study.libraries, study.baseline}
     return [a for a in found if _loads(a, a.name in asked_for, say)]
+
+
+def spelled_out(names: Sequence[str]) -> list[str]:
+    """The names, each once, with those that EVERY stands for in its place."""
+    from ..catalog.allocators import installed_allocators
+    from ..catalog.own_heaps import own_heaps
+
+    if EVERY not in names:
+        return list(names)
+    own_here = {heap.name for heap in own_heaps()}
+    every = [a.name for a in installed_allocators() if a.name not in own_here]
+    return list(dict.fromkeys(name for given in names for name in (every if given == EVERY else [given])))
 
 
 def _own_treatments(study: Study, allocators: list[Allocator]) -> dict[str, tuple[Allocator, tuple[str, ...]]]:

@@ -87,6 +87,7 @@ class Course:
     def errand(self, block: Block, out: int = 0) -> Errand:
         """All that it takes to run the block, as it stands now. `out`: blocks elsewhere that a guard may cut short yet."""
         dropped, settings = self.tally.dropped(), self._settings_for(block.workload)
+        settings = replace(settings, simulated=settings.simulated.for_round(block.round))
         shared = self._shares(block)
         return Errand(
             block=block,

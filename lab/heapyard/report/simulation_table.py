@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of `heapyard simulate` on a terminal: one row per allocator, then which lines bounce. Readable at 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..model.simulation import MACHINES, NamedLine, Run, Simulation, Simulations
+from ..model.units import format_bytes, format_duration
+from .terminal_tables import name_width, plain_table
+from .words import listed, plain, ratio
+
+WIDEST_TEXT = 100  # columns of running text
+BESIDE = 62  # columns beside the name
+MOST_FUNCTIONS = 3  # named for a line
+LEAST_SHARE = 0.01  # of a run's transfers: a line with fewer is not worth a mention
+KILO = 1000  # instructions that counts refer to, where nobody counts operations
+
+
+def print_simulations(console: Console, found: Simulations, lines: int = 3) -> None:
+    """Print the heading, one table and the `lines` worst lines of each allocator. O(runs + lines)."""
+    _paragraph(console, heading(found), "bold")
+    if any(found.of(name) for name in found.allocators):
+        console.print(simulation_table(found, console.width))
+        _paragraph(console, key(found), "dim")
+    for one in (one for one in found.runs if one.run is None):
+        _paragraph(console, f"{one.allocator}, seed {one.seed}, was not simulated: {one.reason}", "red")
+    if lines and any(one.lines for one in found.runs):
+        console.print()
+        _paragraph(console, "Which line bounces, and who writes it (simulated)", "bold")
+        for name in found.allocators:
+            _bouncing(console, name, next((one for one in found.runs if one.allocator == name and one.run), None), lines)
+    if not found.complete:
+        _paragraph(console, "It was interrupted; what had ended is shown.")
+
+
+def heading(found: Simulations) -> str:
+    """`Simulated: larson on a server with two sockets, 64 cores, seed 1. No time here was measured.`"""
+    machine = found.machine
+    seeds = sorted({one.seed for one in found.runs}) or [machine.seed]
+    told = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'}"
+    return f"Simulated: {plain(found.program)} on {MACHINES[machine.machine]}, {cores}, {told}. No time here was measured."
+
+
+def key(found: Simulations) -> str:
+    """What the columns are."""
+    phase = "the phase that the mutator measures" if _has_phase(found) else "the whole run"
+    per = "operation of the heap" if _operations(found) else f"{KILO:,} instructions"
+    spread = " x: mean over the seeds, and least to most." if _seeds(found) > 1 else ""
+    return (f"time: of {phase}; misses: of coherence; transfers: lines from another core's cache; all three counts per {per} of "
+            f"the whole run. hand-overs: locks taken from another thread; waiting: asleep for locks, of all threads.{spread}")
+
+
+def simulation_table(found: Simulations, width: int) -> Table:
+    """A row for each allocator in the order asked for."""
+    several = _seeds(found) > 1
+    has_memory = any(run.memory is not None for name in found.allocators for run in found.of(name))
+    beside = BESIDE + (11 if several else 0) + (10 if has_memory else 0)
+    table = plain_table()
+    table.add_column("allocator", width=name_width(found.allocators, width, beside), no_wrap=True, overflow="ellipsis")
+    headings = ["time", f"x {plain(found.baseline)}"[:9], *(["least-most"] if several else []), "misses", "transfers", "atomics",
+                "hand-overs", "waiting", *(["memory"] if has_memory else [])]
+    for name in headings:
+        table.add_column(name, justify="right", no_wrap=True, overflow="ellipsis")
+    for name in found.allocators:
+        label = Text(plain(name), style="bold" if name == found.baseline else "")
+        if not (runs := found.of(name)):
+            table.add_row(label, Text("failed", style="red"))
+            continue
+        ratios = ratios_of(found, name)
+        spread = [f"{ratio(min(ratios))}-{ratio(max(ratios))}" if ratios else ""] if several else []
+        per = [_per(found, name, count) for count in
+               (lambda r: r.totals.coherence_misses, lambda r: r.totals.transfers, lambda r: r.totals.atomics)]
+        memory = [format_bytes(fmean(run.memory or 0 for run in runs))] if has_memory else []
+        table.add_row(
+            label, format_duration(fmean(map(seconds_of, runs))), ratio(fmean(ratios)) if ratios else "", *spread, *per,
+            f"{fmean(run.totals.lock_handovers for run in runs):,.0f}",
+            format_duration(fmean(run.totals.lock_waiting_seconds for run in runs)), *memory,
+        )
+    return table
+
+
+def seconds_of(run: Run) -> float:
+    """Simulated seconds of the phase that a mutator measures, of the whole run for a program that marks none."""
+    return run.seconds if run.measured_seconds is None else run.measured_seconds
+
+
+def ratios_of(found: Simulations, allocator: str) -> list[float]:
+    """Its simulated time to the baseline's with the same seed, by seed; only of seeds that both have."""
+    base = {run.seed: seconds_of(run) for run in found.of(found.baseline)}
+    return [seconds_of(run) / base[run.seed] for run in found.of(allocator) if base.get(run.seed)]
+
+
+def _per(found: Simulations, name: str, count: Callable[[Run], int]) -> str:
+    by_operation = _operations(found)
+    values = [count(one.run) / (one.operations if by_operation else max(one.run.totals.instructions, 1) / KILO)
+              for one in found.runs if one.allocator == name and one.run is not None]
+    value = fmean(values)
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+
+
+def _operations(found: Simulations) -> bool:
+    """Whether every run says how many operations of the heap it did."""
+    ran = [one for one in found.runs if one.run is not None]
+    return bool(ran) and all(one.operations > 0 for one in ran)
+
+
+def _has_phase(found: Simulations) -> bool:
+    return any(run.measured_seconds is not None for name in found.allocators for run in found.of(name))
+
+
+def _seeds(found: Simulations) -> int:
+    return len({one.seed for one in found.runs if one.run is not None})
+
+
+def _bouncing(console: Console, name: str, one: Simulation | None, most: int) -> None:
+    """The worst lines of one run."""
+    if one is None or one.run is None:
+        return
+    total = one.run.totals.transfers
+    worst = [line for line in one.lines if total and line.line.transfers >= LEAST_SHARE * total][:most]
+    console.print(Text(plain(name), "bold"))
+    if not worst:
+        _paragraph(console, f"no line has 1 % of the {total:,} transfers", indent=2)
+    for line in worst:
+        _paragraph(console, plain(line_in_words(line, total)), "bold red" if line.line.is_false_sharing else "", indent=2)
+        if told := functions_in_words(line):
+            _paragraph(console, plain(told), "dim", indent=4)
+
+
+def line_in_words(named: NamedLine, total: int) -> str:
+    """`main_arena in libc.so.6: 12,345 transfers, 61 %; 64 threads write bytes 0 to 7`."""
+    line = named.line
+    share = f"{line.transfers / total:.0%}".replace("%", " %") if total else "0 %"
+    label = "FALSE SHARING in " if line.is_false_sharing else ""
+    layer = f" ({named.layer})" if named.layer else ""
+    return f"{label}{named.owner}{layer}: {line.transfers:,} transfers, {share} of all; {writers_in_words(named)}"
+
+
+def writers_in_words(named: NamedLine) -> str:
+    """`thread 3 writes bytes 0 to 7, thread 5 bytes 8 to 15`; many threads with the same bytes together."""
+    by_bytes: dict[tuple[int, int], list[int]] = {}
+    for writer in named.line.writers:
+        by_bytes.setdefault((writer.low, writer.high), []).append(writer.thread)
+    if not by_bytes:
+        return "nobody writes it"
+    parts = []
+    for (low, high), threads in by_bytes.items():
+        who = f"thread {threads[0]}" if len(threads) == 1 else f"{len(threads)} threads"
+        verb = ("writes " if len(threads) == 1 else "write ") if not parts else ""
+        parts.append(f"{who} {verb}bytes {low} to {high - 1}" if high - low > 1 else f"{who} {verb}byte {low}")
+    return listed(parts, 3)
+
+
+def functions_in_words(named: NamedLine) -> str:
+    """`by _int_free (malloc.c:4512) 40 %, _int_malloc (malloc.c:3900) 31 %`."""
+    total = sum(access.count for access in named.accesses)
+    shown = named.accesses[:MOST_FUNCTIONS]
+    return "by " + ", ".join(f"{a.function} ({a.place}) {100 * a.count / total:.0f} %" for a in shown) if total else ""
+
+
+def _paragraph(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
+    width = min(console.width, WIDEST_TEXT)
+    for i, line in enumerate(Text(text, style=style).wrap(console, width - indent - 2 * bool(indent))):
+        line.rstrip()
+        console.print(Text(" " * (indent + (2 if i and indent else 0))) + line, no_wrap=True)
