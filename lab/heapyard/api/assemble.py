@@ -15,6 +15,8 @@ from ..model.allocator import Allocator
 from ..model.errors import HeapyardError, SetupError, UsageError
 from ..model.experiment import Experiment, Settings, Treatment
 
+from . import simulated_study
+
 if TYPE_CHECKING:
     from ..catalog.study import Study
     from ..model.program import Program
@@ -39,8 +41,14 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
     """
     from ..catalog.treatments import cross
     from ..execute.huge_pages import require
+    from ..execute.simulator.engine import have_engine
     from ..model.huge_pages import FACTOR
 
+    study, simulated = simulated_study.as_simulated_study(study), simulated_study.machine_of(study).wanted
+    if simulated:
+        simulated_study.check_study(study)
+        if to_run:
+            have_engine(say)
     _check_tools(study)
     here = to_run and not ("fleet" in study.settings and study.settings["fleet"].engine)
     if here:
@@ -59,6 +67,8 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
         raise UsageError(f"the program '{twice}' is named twice")
+    if simulated:
+        simulated_study.check_programs(programs, treatments)
     return Experiment(
         title=study.title or _title(names, allocators),
         settings=_settings(study, baseline, programs),
@@ -75,7 +85,8 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
 def _settings(study: Study, baseline: str, programs: tuple[Program, ...]) -> Settings:
     from ..execute.memory_source import obstacle_to_groups
 
-    given = dict(study.settings)
+    simulated = simulated_study.machine_of(study).wanted
+    given = simulated_study.settings_of(study) if simulated else dict(study.settings)
     unknown = set(given) - {f.name for f in fields(Settings)}
     assert not unknown, f"unknown settings: {unknown}"
     given.setdefault("seed", secrets.randbelow(_SEED_LIMIT))
@@ -85,6 +96,8 @@ def _settings(study: Study, baseline: str, programs: tuple[Program, ...]) -> Set
         given["budget"] = DEFAULT_BUDGET
     if "timeout" not in given:
         given["patience"] = DEFAULT_PATIENCE
+    if simulated:
+        return Settings(baseline=baseline, **given)
     obstacle = obstacle_to_groups()  # found out once, for all trials
     given["control_groups"] = not obstacle
     if obstacle and given.get("memory_metric", "").startswith("group_"):

@@ -17,12 +17,10 @@ from ..model.allocator import Allocator
 from ..model.damage import DAMAGE, object_of
 from ..model.errors import UsageError
 from ..model.experiment import Settings, Treatment
-from ..model.simulation import Simulated, Simulation, Simulations
+from ..model.simulation import LONGEST, Simulated, Simulation, Simulations
 
 if TYPE_CHECKING:
     from ..model.program import Program
-
-LONGEST = 86400.0  # real seconds of one run
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, UsageError
+from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, HeapyardError, UsageError
 from ..model.simulation import MACHINES, MOST_CORES, USUAL_CORES, USUAL_MACHINE, Simulated
 from ..model.units import format_duration
 from .own_command import WithCommand
@@ -34,15 +34,15 @@ class _Simulate(WithCommand):
               help="The same seed gives the same result.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, metavar="K",
               help="Simulate with so many seeds, and show how far the results spread.")
-@click.option("--lines", type=click.IntRange(0, 50), default=3, show_default=True, metavar="N",
-              help="How many cache lines to name for each allocator.")
+@click.option("--lines", type=click.IntRange(0, 50), metavar="N",
+              help="How many cache lines to name for each allocator (default: as a screen takes).")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at the same time (default: one per processor).")
 @click.option("--wait", is_flag=True, help="Wait while an experiment runs on this machine.")
 @click.option("--json", "json_", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context, machine: str, cores: int, allocators: tuple[str, ...], libraries: tuple[str, ...], baseline: str | None,
-    seed: int, seeds: int, lines: int, jobs: int | None, wait: bool, json_: bool,
+    seed: int, seeds: int, lines: int | None, jobs: int | None, wait: bool, json_: bool,
 ) -> int:
     """Run a program on a simulated machine with many cores, under each allocator.
 
@@ -87,6 +87,9 @@ def command(
         from ..report.simulation_json import simulation_answer
 
         click.echo(json.dumps(simulation_answer(answer), indent=1))
+    elif answer.runs and all(one.run is None for one in answer.runs):
+        more = f" (and {len(answer.runs) - 1} more runs failed)" if len(answer.runs) > 1 else ""
+        raise HeapyardError(f"nothing could be simulated: {answer.runs[0].reason}{more}")
     elif answer.runs:
         from ..report.simulation_table import print_simulations
 

@@ -13,6 +13,8 @@ USUAL_MACHINE, USUAL_CORES = "server", 64
 
 CONTROL_SEEDS = 1 << 20  # from a block's seed to that of its control
 
+LONGEST = 86400.0  # real seconds that a trial may take, unless said otherwise
+
 OwnerKind = Literal["symbol", "mapping", "heap", "stack"]
 
 

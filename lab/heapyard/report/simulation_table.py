@@ -10,26 +10,30 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..model.simulation import MACHINES, NamedLine, Run, Simulation, Simulations
+from ..model.simulation import MACHINES, Access, NamedLine, Run, Simulation, Simulations
 from ..model.units import format_bytes, format_duration
-from .terminal_tables import name_width, plain_table
 from .words import listed, plain, ratio
 
 WIDEST_TEXT = 100  # columns of running text
-BESIDE = 62  # columns beside the name
+MOST_LINES = 6  # named unless said otherwise, of all allocators together
 MOST_FUNCTIONS = 3  # named for a line
 LEAST_SHARE = 0.01  # of a run's transfers: a line with fewer is not worth a mention
 KILO = 1000  # instructions that counts refer to, where nobody counts operations
 
 
-def print_simulations(console: Console, found: Simulations, lines: int = 3) -> None:
-    """Print the heading, one table and the `lines` worst lines of each allocator. O(runs + lines)."""
+def print_simulations(console: Console, found: Simulations, lines: int | None = None) -> None:
+    """Print the heading, one table and the `lines` worst lines of each allocator, by default as many as one screen takes.
+    O(runs + lines)."""
+    lines = max(1, MOST_LINES // max(len(found.allocators), 1)) if lines is None else lines
     _paragraph(console, heading(found), "bold")
     if any(found.of(name) for name in found.allocators):
         console.print(simulation_table(found, console.width))
         _paragraph(console, key(found), "dim")
-    for one in (one for one in found.runs if one.run is None):
-        _paragraph(console, f"{one.allocator}, seed {one.seed}, was not simulated: {one.reason}", "red")
+    for name in found.allocators:
+        failed = [one for one in found.runs if one.allocator == name and one.run is None]
+        if failed:
+            of = f" with {len(failed)} of {sum(one.allocator == name for one in found.runs)} seeds" if _seeds(found) > 1 else ""
+            _paragraph(console, f"{name} was not simulated{of}: {failed[0].reason}", "red")
     if lines and any(one.lines for one in found.runs):
         console.print()
         _paragraph(console, "Which line bounces, and who writes it (simulated)", "bold")
@@ -52,38 +56,49 @@ def key(found: Simulations) -> str:
     """What the columns are."""
     phase = "the phase that the mutator measures" if _has_phase(found) else "the whole run"
     per = "operation of the heap" if _operations(found) else f"{KILO:,} instructions"
-    spread = " x: mean over the seeds, and least to most." if _seeds(found) > 1 else ""
-    return (f"time: of {phase}; misses: of coherence; transfers: lines from another core's cache; all three counts per {per} of "
-            f"the whole run. hand-overs: locks taken from another thread; waiting: asleep for locks, of all threads.{spread}")
+    told = (f"time: simulated, of {phase}. misses of coherence, transfers of lines from another core's cache, atomics: per {per}. "
+            "hand-overs: of locks between threads. waiting: asleep for locks, all threads together.")
+    return told + (f" x {found.baseline}: mean over the seeds, and least to most." if _seeds(found) > 1 else "")
 
 
 def simulation_table(found: Simulations, width: int) -> Table:
-    """A row for each allocator in the order asked for."""
-    several = _seeds(found) > 1
-    has_memory = any(run.memory is not None for name in found.allocators for run in found.of(name))
-    beside = BESIDE + (11 if several else 0) + (10 if has_memory else 0)
-    table = plain_table()
-    table.add_column("allocator", width=name_width(found.allocators, width, beside), no_wrap=True, overflow="ellipsis")
-    headings = ["time", f"x {plain(found.baseline)}"[:9], *(["least-most"] if several else []), "misses", "transfers", "atomics",
-                "hand-overs", "waiting", *(["memory"] if has_memory else [])]
-    for name in headings:
-        table.add_column(name, justify="right", no_wrap=True, overflow="ellipsis")
-    for name in found.allocators:
+    """A row for each allocator in the order asked for. A column is as wide as what stands in it; names get what is left."""
+    headings, rows = _headings(found), {name: _row(found, name) for name in found.allocators}
+    widths = [max(map(len, [*heading.split("\n"), *(row[i] for row in rows.values() if row)])) for i, heading in enumerate(headings)]
+    longest = max(map(len, (*found.allocators, "allocator")))
+    table = Table(box=None, show_header=True, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
+    left = width - sum(widths) - len(widths) - 1
+    table.add_column("\nallocator", width=max(8, min(longest, left)), no_wrap=True, overflow="ellipsis")
+    for heading, needed in zip(headings, widths, strict=True):
+        table.add_column(heading, width=needed, justify="right", no_wrap=True, overflow="ellipsis")
+    for name, row in rows.items():
         label = Text(plain(name), style="bold" if name == found.baseline else "")
-        if not (runs := found.of(name)):
-            table.add_row(label, Text("failed", style="red"))
-            continue
-        ratios = ratios_of(found, name)
-        spread = [f"{ratio(min(ratios))}-{ratio(max(ratios))}" if ratios else ""] if several else []
-        per = [_per(found, name, count) for count in
-               (lambda r: r.totals.coherence_misses, lambda r: r.totals.transfers, lambda r: r.totals.atomics)]
-        memory = [format_bytes(fmean(run.memory or 0 for run in runs))] if has_memory else []
-        table.add_row(
-            label, format_duration(fmean(map(seconds_of, runs))), ratio(fmean(ratios)) if ratios else "", *spread, *per,
-            f"{fmean(run.totals.lock_handovers for run in runs):,.0f}",
-            format_duration(fmean(run.totals.lock_waiting_seconds for run in runs)), *memory,
-        )
+        table.add_row(label, *(row or [Text("failed", style="red")]))
     return table
+
+
+def _headings(found: Simulations) -> list[str]:
+    several = ["least\nto most"] if _seeds(found) > 1 else []
+    memory = ["peak\nmemory"] if _has_memory(found) else []
+    return ["\ntime", f"x\n{plain(found.baseline)[:8]}", *several, "\nmisses", "trans-\nfers", "\natomics", "hand-\novers", "\nwaiting",
+            *memory]
+
+
+def _row(found: Simulations, name: str) -> list[str]:
+    """The cells beside the name; none where no run ended well."""
+    if not (runs := found.of(name)):
+        return []
+    ratios = ratios_of(found, name)
+    several = [f"{ratio(min(ratios))} {ratio(max(ratios))}" if ratios else ""] if _seeds(found) > 1 else []
+    counts: tuple[Callable[[Run], int], ...] = (
+        lambda run: run.totals.coherence_misses, lambda run: run.totals.transfers, lambda run: run.totals.atomics
+    )
+    memory = [format_bytes(fmean(run.memory or 0 for run in runs))] if _has_memory(found) else []
+    return [
+        format_duration(fmean(map(seconds_of, runs))), ratio(fmean(ratios)) if ratios else "", *several,
+        *(_per(found, name, count) for count in counts), f"{fmean(run.totals.lock_handovers for run in runs):,.0f}",
+        format_duration(fmean(run.totals.lock_waiting_seconds for run in runs)), *memory,
+    ]
 
 
 def seconds_of(run: Run) -> float:
@@ -113,6 +128,10 @@ def _operations(found: Simulations) -> bool:
 
 def _has_phase(found: Simulations) -> bool:
     return any(run.measured_seconds is not None for name in found.allocators for run in found.of(name))
+
+
+def _has_memory(found: Simulations) -> bool:
+    return any(run.memory is not None for name in found.allocators for run in found.of(name))
 
 
 def _seeds(found: Simulations) -> int:
@@ -162,7 +181,12 @@ def functions_in_words(named: NamedLine) -> str:
     """`by _int_free (malloc.c:4512) 40 %, _int_malloc (malloc.c:3900) 31 %`."""
     total = sum(access.count for access in named.accesses)
     shown = named.accesses[:MOST_FUNCTIONS]
-    return "by " + ", ".join(f"{a.function} ({a.place}) {100 * a.count / total:.0f} %" for a in shown) if total else ""
+    return "by " + ", ".join(f"{_function(a)} {100 * a.count / total:.0f} %" for a in shown) if total else ""
+
+
+def _function(access: Access) -> str:
+    name = access.function.removeprefix("heapyard::")
+    return name if name.startswith(access.place) else f"{name} ({access.place})"
 
 
 def _paragraph(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:

@@ -51,7 +51,8 @@ class Course:
         if self.plan:
             self.event(RESUMED, f"after {self.plan.done} of {self.plan.planned} blocks")
             return
-        self.plan.extend(WARM_UP, [self.settings.baseline], range(1))
+        if not self.settings.simulated.wanted:  # whose caches are cold whatever ran before
+            self.plan.extend(WARM_UP, [self.settings.baseline], range(1))
         if self.settings.blocks is None:
             self.plan.extend(PILOT, list(self.treatments), range(self.settings.pilot_blocks))
         else:
