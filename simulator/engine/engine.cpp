@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.hpp"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "guest_memory.hpp"
+
+namespace heapyard::simulator {
+
+Engine::Engine(const Options& options)
+    : options_(options),
+      machine_(*options.machine),
+      instruction_ticks_(static_cast<Ticks>(options.machine->cycles_per_instruction * kCycle)),
+      quantum_(options.quantum_cycles * kCycle),
+      process_(getpid()),
+      real_start_(monotonic_ns()),
+      memory_(*options.machine, options.cores, options.spread),
+      turns_(options.seed, options.cores),
+      random_(options.seed, 1) {
+  watch();
+}
+
+void Engine::begin_thread(unsigned vcpu) {
+  auto made = std::make_unique<GuestThread>();
+  GuestThread& thread = *made;
+  if (is_child_) {
+    thread.horizon = thread.exact = kNever;
+    by_cpu_[vcpu] = made.release();
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  Ticks time = now();
+  if (current_) {
+    time += machine_.wake_cycles * kCycle;
+    thread.clear_address = current_->call.arguments[3];  // clone(flags, stack, parent_tid, child_tid, tls)
+    thread.stack = current_->call.arguments[1];
+  }
+  thread.number = turns_.add(time);
+  thread.core = turns_.core(thread.number);
+  thread.time = thread.started = turns_.time(thread.number);
+  by_cpu_[vcpu] = made.get();
+  threads_.push_back(std::move(made));
+  if (current_)
+    refresh_horizon();
+  else
+    hand_over();
+}
+
+void Engine::end_thread(unsigned vcpu) {
+  GuestThread& thread = *by_cpu_[vcpu];
+  if (is_child_) return;
+  const std::lock_guard lock(mutex_);
+  turns_.stop(thread.number, thread.time, Turns::State::kGone);
+  thread.horizon = 0;
+  if (thread.clear_address) {
+    // The kernel clears the word and wakes for itself; whoever runs next waits for that.
+    going_ = thread.clear_address;
+    for (const ThreadNumber sleeper : queues_.take(thread.clear_address, UINT64_MAX, ~0u)) {
+      threads_[sleeper]->wakes_late = true;
+      turns_.wake(sleeper, thread.time + machine_.wake_cycles * kCycle);
+    }
+  }
+  if (current_ == &thread) hand_over();
+}
+
+// Gives the turn to the next thread. The mutex is held, and the current thread has been stopped.
+void Engine::hand_over() {
+  ++switches_;
+  if (current_) latest_ = std::max(latest_, current_->time);
+  current_ = nullptr;
+  const Turns::Choice choice = turns_.next();
+  if (choice.thread == kNobody) return;
+  turns_.run(choice);
+  GuestThread& next = *threads_[choice.thread];
+  if (choice.at_deadline) {
+    next.timed_out = true;
+    queues_.remove(next.number);
+  }
+  current_ = &next;
+  next.word.store(GuestThread::kGo, std::memory_order_release);
+  syscall(SYS_futex, &next.word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+// How far the current thread may go before it has to ask. The mutex is held.
+void Engine::refresh_horizon() {
+  const Ticks others = turns_.next().time;
+  current_->exact = others;
+  current_->horizon = others == kNever ? kNever : others + quantum_;
+}
+
+void Engine::ask(GuestThread& thread) {
+  if (thread.tid.load(std::memory_order_relaxed) == 0) thread.tid = gettid();
+  if (thread.passes) {  // to the end of its block
+    thread.passes = false;
+    return;
+  }
+  take_turn(thread, true);
+}
+
+void Engine::take_turn(GuestThread& thread, bool in_code) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (current_ == &thread && thread.word.load(std::memory_order_relaxed) != GuestThread::kGo) {
+      turns_.stop(thread.number, thread.time, Turns::State::kReady);
+      hand_over();
+    }
+  }
+  wait_for_turn(thread, in_code);
+}
+
+void Engine::wait_for_turn(GuestThread& thread, bool in_code) {
+  thread.horizon.store(0, std::memory_order_relaxed);
+  thread.waits_in_code.store(in_code);
+  constexpr timespec kLong{3600, 0};  // with a time limit a signal ends the wait whatever its handler's flags are
+  while (true) {  // bound: until the turn comes
+    const std::uint32_t word = thread.word.exchange(GuestThread::kWait, std::memory_order_acquire);
+    if (word == GuestThread::kPass) {
+      thread.passes = true;
+      return;
+    }
+    if (word == GuestThread::kGo) break;
+    if (syscall(SYS_futex, &thread.word, FUTEX_WAIT_PRIVATE, GuestThread::kWait, &kLong, nullptr, 0) != 0 && errno == EINTR)
+      interrupted(thread);
+  }
+  thread.waits_in_code.store(false);
+  if (going_) {
+    std::uint32_t word = 0;
+    while (read_guest(going_, word) && word != 0) sched_yield();  // bound: the kernel clears it at the thread's end
+    going_ = 0;
+  }
+  const std::lock_guard lock(mutex_);
+  thread.time = turns_.time(thread.number);
+  refresh_horizon();
+}
+
+// Sleeps on a futex at `address`, or for a time alone if that is 0. True when the deadline came first.
+bool Engine::sleep(GuestThread& thread, Ticks deadline, std::uint64_t address, std::uint32_t bits) {
+  const Ticks from = thread.time;
+  thread.timed_out = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (address) queues_.add(address, thread.number, bits);
+    turns_.stop(thread.number, thread.time, Turns::State::kAsleep, deadline);
+    hand_over();
+  }
+  wait_for_turn(thread, false);
+  thread.idle += thread.time - from;
+  if (address) thread.counts[Count::kWaitingTicks] += thread.time - from;
+  return thread.timed_out;
+}
+
+std::uint32_t Engine::wake(GuestThread& waker, std::uint64_t address, std::uint64_t most, std::uint32_t bits) {
+  const std::lock_guard lock(mutex_);
+  const std::vector<ThreadNumber> sleepers = queues_.take(address, most, bits);
+  for (const ThreadNumber sleeper : sleepers) turns_.wake(sleeper, waker.time + machine_.wake_cycles * kCycle);
+  if (!sleepers.empty()) refresh_horizon();
+  return static_cast<std::uint32_t>(sleepers.size());
+}
+
+// A signal came while the thread waited: if it sleeps, it returns to the program, which handles it.
+void Engine::interrupted(GuestThread& thread) {
+  const std::lock_guard lock(mutex_);
+  if (turns_.state(thread.number) != Turns::State::kAsleep) return;
+  queues_.remove(thread.number);
+  turns_.wake(thread.number, now());
+  if (current_)
+    refresh_horizon();
+  else
+    hand_over();
+}
+
+// Back from the kernel, where it was for so long that others took its turn.
+void Engine::rejoin(GuestThread& thread) {
+  const Ticks from = thread.time;
+  {
+    const std::lock_guard lock(mutex_);
+    if (turns_.state(thread.number) != Turns::State::kOutside) return;
+    turns_.wake(thread.number, now());
+    if (current_)
+      refresh_horizon();
+    else
+      hand_over();
+  }
+  wait_for_turn(thread, false);
+  thread.idle += thread.time - from;
+}
+
+std::uint64_t Engine::nanoseconds(Ticks time) const {
+  return static_cast<std::uint64_t>(static_cast<double>(time) / kCycle / machine_.hertz * 1e9);
+}
+Ticks Engine::ticks(std::uint64_t nanoseconds) const {
+  return static_cast<Ticks>(static_cast<double>(nanoseconds) * 1e-9 * machine_.hertz * kCycle);
+}
+
+Ticks Engine::process_busy() const {
+  Ticks busy = 0;
+  for (const auto& thread : threads_) busy += thread->time - thread->started - thread->idle;
+  return busy;
+}
+
+}  // namespace heapyard::simulator

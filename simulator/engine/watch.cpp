@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that has the turn may be held where the engine does not see it: in the kernel, or by QEMU, which for some
+// steps (fork, a translation thrown away, an atomic that crosses words) waits until every other thread has left
+// translated code. A watcher looks once a millisecond. It passes the turn on in the first case. In the second it lets
+// the waiting threads run to the end of their blocks, one by one in the order of their turns, until QEMU goes on.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "engine.hpp"
+
+namespace heapyard::simulator {
+namespace {
+
+constexpr timespec kLook{0, 1'000'000}, kCloseLook{0, 50'000};
+
+bool is_asleep(pid_t thread) {
+  char path[64], text[256];
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  if (length <= 0) return false;
+  text[length] = 0;
+  const char* const after_name = std::strrchr(text, ')');
+  return after_name && after_name[1] == ' ' && after_name[2] == 'S';
+}
+
+}  // namespace
+
+void Engine::watch() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its threads' alone
+  std::thread([this] {
+    const GuestThread* last = nullptr;
+    std::uint64_t last_switches = 0;
+    Ticks last_time = 0;
+    bool is_close = false;
+    while (true) {
+      nanosleep(is_close ? &kCloseLook : &kLook, nullptr);
+      is_close = false;
+      const std::lock_guard lock(mutex_);
+      GuestThread* const holder = current_;
+      if (!holder) continue;
+      const Ticks time = *static_cast<volatile const Ticks*>(&holder->time);
+      const bool moved = holder != last || switches_ != last_switches || time != last_time;
+      last = holder, last_switches = switches_, last_time = time;
+      const pid_t tid = holder->tid;
+      if (moved || tid == 0 || holder->word == GuestThread::kGo || !is_asleep(tid)) continue;
+      if (holder->in_kernel && !holder->empties_code) {
+        ++outside_;
+        turns_.stop(holder->number, holder->time, Turns::State::kOutside);
+        hand_over();
+      } else {
+        is_close = let_one_go();
+      }
+    }
+  }).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool Engine::let_one_go() {
+  GuestThread* first = nullptr;
+  for (const auto& thread : threads_)
+    if (thread->waits_in_code && thread->word == GuestThread::kWait && (!first || thread->time < first->time))
+      first = thread.get();
+  if (!first) return false;
+  ++let_go_;
+  first->waits_in_code = false;
+  first->word = GuestThread::kPass;
+  syscall(SYS_futex, &first->word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  return true;
+}
+
+}  // namespace heapyard::simulator
