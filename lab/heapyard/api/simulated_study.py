@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.errors import UsageError
 from ..model.experiment import Treatment
-from ..model.metrics import SIMULATED_MEMORY, SIMULATED_PHASE, SIMULATED_TIME, as_simulated
+from ..model.metrics import PRIMARY_MEMORY, SIMULATED_PHASE, SIMULATED_TIME, as_simulated
 from ..model.simulation import LONGEST, Simulated
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def settings_of(study: Study) -> dict[str, Any]:
     given.setdefault("timeout", LONGEST)
     time = given.get("time_metric")
     given["time_metric"] = as_simulated(time) if time else SIMULATED_PHASE if study.mutator else SIMULATED_TIME
-    given["memory_metric"] = SIMULATED_MEMORY
+    given["memory_metric"] = as_simulated(given.get("memory_metric", PRIMARY_MEMORY))
     return given
 
 

@@ -28,7 +28,7 @@ from .memory_series import averages
 from .mutator_result import OwnResult, read_result
 from .server import Client, ended_as_asked, serve
 from .simulator.engine import under_engine
-from .simulator.responses import RUN_FILE, detail_of, own_of, responses_of
+from .simulator.responses import RUN_FILE, detail_of, left_out, own_of, responses_of
 from .simulator.result import read_run
 from .trial_environment import Scene, additions, cpus_of, plain_environment, set_scene
 from .witness import objection, provider_of, read_testimonies
@@ -114,8 +114,9 @@ def run_trial(
     run = None
     if not kind and simulated:
         run, complaint = read_run(scene.lab / RUN_FILE)
-        if run is None:
-            kind, reason = "not simulated", f"{program.name} under {treatment.label}: the simulator {complaint}"
+        complaint = f"the simulator {complaint}" if run is None else left_out(run)
+        if complaint:
+            kind, reason = "not simulated", f"{program.name} under {treatment.label}: {complaint}"
     if not kind and program.answer.output == "same" and answer != program.answer.digest:
         kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
     if "tracer" not in treatment.levels:

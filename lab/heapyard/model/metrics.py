@@ -52,11 +52,13 @@ _ALONE: tuple[tuple[str, str, Scale], ...] = (
 _SIMULATED_COUNTS: tuple[tuple[str, str, str, Direction, str], ...] = (
     ("coherence_misses", "coherence misses", "1", "lower", "of lines that the core had and lost to another core's write"),
     ("transfers", "line transfers", "1", "lower", "lines that came from another core's cache"),
+    ("far_transfers", "line transfers from afar", "1", "lower", "those from another socket or cluster of cores"),
     ("invalidations", "invalidations", "1", "lower", "copies of lines that another core's write took away"),
     ("atomics", "atomic operations", "1", "lower", ""),
     ("lock_handovers", "lock hand-overs", "1", "lower", "a lock taken by another thread than had it last"),
     ("lock_waiting", "lock waiting", "s", "lower", "asleep in the kernel for a lock, of all threads together"),
     ("futex_waits", "futex waits", "1", "lower", ""),
+    ("page_faults", "page faults", "1", "lower", "first touches of a page, also after it was given back"),
     ("l1_misses", "L1 misses", "1", "lower", ""),
     ("l2_misses", "L2 misses", "1", "lower", ""),
     ("l3_misses", "L3 misses", "1", "lower", ""),
@@ -184,9 +186,10 @@ def own_metric(name: str, unit: str, direction: Direction, title: str = "") -> M
 
 
 # What stands on a simulated machine for a response of a real one, where it is not the same word.
-_INSTEAD = {"wall": SIMULATED_TIME, "heap_peak": SIMULATED_MEMORY, "rss_peak": SIMULATED_MEMORY} | dict.fromkeys(
-    (CHARGED, GROUP_CHARGED, PEAK_RSS, "tree_peak_rss", "group_peak"), SIMULATED_MEMORY
-)
+_INSTEAD = {
+    "wall": SIMULATED_TIME,
+    **dict.fromkeys((CHARGED, GROUP_CHARGED, PEAK_RSS, "tree_peak_rss", "group_peak"), SIMULATED_MEMORY),
+}
 
 
 def as_simulated(name: str) -> str:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-# What may be simulated; docs/simulation.md says which real machine each stands for.
-MACHINES = {"server": "a server with two sockets", "desktop": "a desktop", "arm-server": "an AArch64 server"}
-MOST_CORES = 256
+# What may be simulated, and what the simulator calls it; docs/simulation.md says which real machine each stands for.
+MACHINES = {"server": "two-socket-server", "desktop": "desktop", "arm-server": "aarch64-server"}
+MOST_CORES = 128
 USUAL_MACHINE, USUAL_CORES = "server", 64
 
 CONTROL_SEEDS = 1 << 20  # from a block's seed to that of its control
@@ -61,10 +61,12 @@ class Counts:
     l3_misses: int
     coherence_misses: int  # of a line that the core once had, and lost to another's write
     transfers: int
+    far_transfers: int  # those from another socket or cluster of cores
     invalidations: int
     lock_handovers: int  # a lock word that another thread took than had it last
     lock_waiting_seconds: float  # simulated, of all threads together
     futex_waits: int
+    page_faults: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class Line:
 class Run:
     """One run. `seconds` and all counts are simulated; `real_seconds` is what it took. `lines`: those with the most transfers.
 
-    `measured_seconds`: of the phase that a mutator marks, None for a program that marks none.
+    `measured_seconds` and `measured`: of the phase that a mutator marks, None for a program that marks none; the lines are those
+    of this phase then. `machine`: the real one that the simulated one is like.
     """
 
     engine: str
@@ -122,6 +125,14 @@ class Run:
     real_seconds: float
     accesses: int
     memory: int | None = None  # bytes of the largest sum of pages that the program had touched and not given back
+    measured: Counts | None = None
+    false_sharing_lines: int = 0  # of all lines
+    warnings: tuple[str, ...] = ()  # what was not simulated
+
+    @property
+    def counts(self) -> Counts:
+        """Those that speak of the program's work: of the marked phase, else of the whole run."""
+        return self.measured or self.totals
 
 
 COUNTS = tuple(field.name for field in fields(Counts))

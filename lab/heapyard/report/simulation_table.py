@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..model.simulation import MACHINES, Access, NamedLine, Run, Simulation, Simulations
+from ..model.simulation import Access, NamedLine, Run, Simulation, Simulations
 from ..model.units import format_bytes, format_duration
 from .words import listed, plain, ratio
 
@@ -44,12 +44,11 @@ def print_simulations(console: Console, found: Simulations, lines: int | None = 
 
 
 def heading(found: Simulations) -> str:
-    """`Simulated: larson on a server with two sockets, 64 cores, seed 1. No time here was measured.`"""
+    """`Simulated: larson on a server with 64 cores, seed 1. No time here was measured.`"""
     machine = found.machine
     seeds = sorted({one.seed for one in found.runs}) or [machine.seed]
     told = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-    cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'}"
-    return f"Simulated: {plain(found.program)} on {MACHINES[machine.machine]}, {cores}, {told}. No time here was measured."
+    return f"Simulated: {plain(found.program)} on a {machine.words}, {told}. No time here was measured."
 
 
 def key(found: Simulations) -> str:
@@ -91,13 +90,13 @@ def _row(found: Simulations, name: str) -> list[str]:
     ratios = ratios_of(found, name)
     several = [f"{ratio(min(ratios))} {ratio(max(ratios))}" if ratios else ""] if _seeds(found) > 1 else []
     counts: tuple[Callable[[Run], int], ...] = (
-        lambda run: run.totals.coherence_misses, lambda run: run.totals.transfers, lambda run: run.totals.atomics
+        lambda run: run.counts.coherence_misses, lambda run: run.counts.transfers, lambda run: run.counts.atomics
     )
     memory = [format_bytes(fmean(run.memory or 0 for run in runs))] if _has_memory(found) else []
     return [
         format_duration(fmean(map(seconds_of, runs))), ratio(fmean(ratios)) if ratios else "", *several,
-        *(_per(found, name, count) for count in counts), f"{fmean(run.totals.lock_handovers for run in runs):,.0f}",
-        format_duration(fmean(run.totals.lock_waiting_seconds for run in runs)), *memory,
+        *(_per(found, name, count) for count in counts), f"{fmean(run.counts.lock_handovers for run in runs):,.0f}",
+        format_duration(fmean(run.counts.lock_waiting_seconds for run in runs)), *memory,
     ]
 
 
@@ -114,7 +113,7 @@ def ratios_of(found: Simulations, allocator: str) -> list[float]:
 
 def _per(found: Simulations, name: str, count: Callable[[Run], int]) -> str:
     by_operation = _operations(found)
-    values = [count(one.run) / (one.operations if by_operation else max(one.run.totals.instructions, 1) / KILO)
+    values = [count(one.run) / (one.operations if by_operation else max(one.run.counts.instructions, 1) / KILO)
               for one in found.runs if one.allocator == name and one.run is not None]
     value = fmean(values)
     return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
@@ -142,7 +141,7 @@ def _bouncing(console: Console, name: str, one: Simulation | None, most: int) ->
     """The worst lines of one run."""
     if one is None or one.run is None:
         return
-    total = one.run.totals.transfers
+    total = one.run.counts.transfers
     worst = [line for line in one.lines if total and line.line.transfers >= LEAST_SHARE * total][:most]
     console.print(Text(plain(name), "bold"))
     if not worst:

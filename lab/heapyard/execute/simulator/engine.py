@@ -12,7 +12,7 @@ from pathlib import Path
 from ...catalog import debian
 from ...model import places
 from ...model.errors import SetupError
-from ...model.simulation import Simulated
+from ...model.simulation import MACHINES, Simulated
 
 PLUGIN = "libheapyard_simulator.so"
 PACKAGE = "qemu-user"
@@ -68,12 +68,12 @@ def under_engine(
     `added` reaches the program; LD_PRELOAD and whatever else configures a malloc only the program, not QEMU itself. A value
     with a comma cannot: QEMU takes it for the end of the assignment. It goes through QEMU's own environment then.
     """
-    options = {"out": out, "machine": machine.machine, "cores": machine.cores, "seed": machine.seed}
+    options = {"out": out, "machine": MACHINES[machine.machine], "cores": machine.cores, "seed": machine.seed}
     words = [str(plugin()), *(f"{name}={value}" for name, value in options.items())]
     told = ",".join(word.replace(",", ",,") for word in words)  # as QEMU's options spell a comma
     within = {**added, SIMULATED_VARIABLE: "1"}
     passed = {name: value for name, value in within.items() if "," in value}
-    words = [str(engine()), "-plugin", told, *(["-0", argv0] if argv0 else [])]
+    words = [str(engine()), "-seed", str(machine.seed), "-plugin", told, *(["-0", argv0] if argv0 else [])]
     for name, value in within.items():
         words += [] if name in passed else ["-E", f"{name}={value}"]
     return [*words, *command], passed

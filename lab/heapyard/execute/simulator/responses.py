@@ -14,8 +14,6 @@ from .result import read_run
 
 RUN_FILE = "simulation.json"  # in the lab's folder of a trial
 MOST_LINES = 10  # kept with a trial
-# What a mutator asks the kernel about its process is about QEMU there: its memory, faults and CPU time.
-_OF_QEMU = ("cpu_time", "minor_faults", "major_faults", "fragmentation", "blowup", "peak_overhead")
 
 
 def run_in(folder: Path) -> Run | None:
@@ -23,9 +21,14 @@ def run_in(folder: Path) -> Run | None:
     return read_run(folder / "lab" / RUN_FILE)[0]
 
 
+def left_out(run: Run) -> str:
+    """Why the run does not speak of the whole program, in one sentence; "" if it does."""
+    return "; ".join(run.warnings)
+
+
 def responses_of(run: Run) -> dict[str, float]:
     """What the machine says of the run, by the names of model.metrics."""
-    counts = {name.removesuffix("_seconds"): float(value) for name, value in asdict(run.totals).items()}
+    counts = {name.removesuffix("_seconds"): float(value) for name, value in asdict(run.counts).items()}
     found = {SIMULATED_TIME: run.seconds} | {SIMULATED + name: value for name, value in counts.items()}
     if run.measured_seconds is not None:
         found[SIMULATED_PHASE] = run.measured_seconds
@@ -35,13 +38,11 @@ def responses_of(run: Run) -> dict[str, float]:
 
 
 def own_of(result: OwnResult) -> OwnResult:
-    """What the mutator says by its clock, which tells simulated time; without what it says of its process."""
-    kept = [m for m in result.defined if m.unit != "B" and m.name.removeprefix("own_") not in _OF_QEMU]
-    defined = tuple(
-        replace(m, name=as_simulated(m.name), title=f"simulated {m.title}") for m in kept if as_simulated(m.name) not in METRICS
-    )
-    names = {m.name for m in defined}
-    metrics = {as_simulated(name): value for name, value in result.metrics.items() if as_simulated(name) in names}
+    """What the mutator says by clocks and of memory that are simulated, by names and titles that say so."""
+    names = {m.name: as_simulated(m.name.removeprefix("own_")) for m in result.defined}
+    names = {old: new for old, new in names.items() if new not in METRICS}  # what the machine counts, it counts itself
+    defined = tuple(replace(m, name=names[m.name], title=f"simulated {m.title}") for m in result.defined if m.name in names)
+    metrics = {names[name]: value for name, value in result.metrics.items() if name in names}
     return OwnResult(metrics, defined, result.checksum, result.content)
 
 

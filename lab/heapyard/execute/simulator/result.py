@@ -31,7 +31,7 @@ def run_of(given: dict[str, Any]) -> Run:
     machine, measured = given["machine"], given["measured_seconds"]
     return Run(
         engine=str(given["engine"]),
-        machine=str(machine["name"]),
+        machine=str(machine["title"]),
         cores=int(machine["cores"]),
         hertz=float(machine["hertz"]),
         seed=int(given["seed"]),
@@ -42,6 +42,10 @@ def run_of(given: dict[str, Any]) -> Run:
         lines=tuple(_line(line) for line in given["lines"]),
         real_seconds=float(given["real_seconds"]),
         accesses=int(given["accesses"]),
+        memory=int(given["peak_resident_bytes"]) if "peak_resident_bytes" in given else None,
+        measured=None if given["measured"] is None else _counts(given["measured"]),
+        false_sharing_lines=int(given["false_sharing_lines"]),
+        warnings=tuple(map(str, given.get("warnings", ()))),
     )
 
 

@@ -19,7 +19,7 @@ from statistics import mean, stdev
 
 from ...model.errors import HeapyardError
 from ...model.figure import is_number
-from ...model.metrics import SIMULATED_MEMORY, as_simulated
+from ...model.metrics import as_simulated
 from ...model.record import Record, TrialRecord
 from ..results import read_result
 
@@ -177,10 +177,8 @@ def _written(path: Path, lines: list[str]) -> Path:
 
 
 def _response(record: Record, name: str) -> str:
-    """What the trials of this experiment have under that name; on a simulated machine memory has no average."""
-    if not record.experiment.settings.simulated.wanted:
-        return name
-    return SIMULATED_MEMORY if name.startswith(_MEMORY) else as_simulated(name)
+    """What the trials of this experiment have under that name."""
+    return as_simulated(name) if record.experiment.settings.simulated.wanted else name
 
 
 def _has(trial: TrialRecord, *metrics: str) -> bool:
