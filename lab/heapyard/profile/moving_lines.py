@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..model.simulation import Access, Line, NamedLine, Place
+from ..report.words import listed
 from .chains import short
 from .symbols import Frame, frames_at
 
 _LAYERS = "heap/layers/"
-_KINDS = {"heap": "a block of the heap", "stack": "a thread's stack", "mapping": "mapped memory", "symbol": "data"}
+_KINDS = {"heap": "a block of the heap", "stack": "a thread's stack", "mapping": "memory from mmap", "symbol": "data"}
 
 Names = Mapping[tuple[str, int], list[Frame]]
 
@@ -26,25 +28,31 @@ def named(lines: Sequence[Line]) -> tuple[NamedLine, ...]:
 def _names_of(lines: Sequence[Line]) -> Names:
     asked: dict[str, set[int]] = defaultdict(set)
     for line in lines:
-        for place in (line.owner, *line.code):
+        for place in (*_written(line), *line.code):
             if place.module.startswith("/") and Path(place.module).is_file():
                 asked[place.module].add(place.offset)
     return {(module, at): frames for module, offsets in asked.items()
             for at, frames in frames_at(Path(module), sorted(offsets)).items()}
 
 
+def _written(line: Line) -> list[Place]:
+    """Where in its module the line is written: a line may hold several variables, and begin with none of them."""
+    lows = sorted({writer.low for writer in line.writers}) or [0]
+    return [replace(line.owner, offset=line.owner.offset + low) for low in lows] if line.kind == "symbol" else []
+
+
 def _owner(line: Line, names: Names) -> str:
     """`main_arena in libc.so.6`, `a block of the heap`, `data of libjemalloc.so.2`."""
-    owner, module = line.owner, Path(line.owner.module).name
-    found = names.get((owner.module, owner.offset)) if line.kind == "symbol" else None
-    name = owner.name or (found[0].function if found else "")
-    if line.kind == "symbol" and name:
-        return f"{short(name)} in {module}" if module else short(name)
-    return f"{_KINDS[line.kind]} of {module}" if module and line.kind in ("symbol", "mapping") else _KINDS[line.kind]
+    module = Path(line.owner.module).name
+    found = (names.get((place.module, place.offset)) for place in _written(line))
+    variables = list(dict.fromkeys(short(frames[0].function) for frames in found if frames))
+    if variables:
+        return f"{listed(variables)} in {module}"
+    return f"{_KINDS[line.kind]} of {module}" if module else _KINDS[line.kind]
 
 
 def _accesses(line: Line, names: Names) -> tuple[Access, ...]:
-    """By function, inlined ones too, and source line; the most frequent first."""
+    """By function and source line, the most frequent first."""
     counts: Counter[tuple[str, str]] = Counter()
     for place in line.code:
         counts[_called(place, names)] += place.count
@@ -52,18 +60,22 @@ def _accesses(line: Line, names: Names) -> tuple[Access, ...]:
 
 
 def _called(place: Place, names: Names) -> tuple[str, str]:
+    """The function that says most: one of a layer if there is one, else the innermost that is not the C++ library's own."""
     module = Path(place.module).name
     frames = names.get((place.module, place.offset))
     if not frames:
         return (f"{module}+{place.offset:#x}" if module else "code of no file"), module
-    return short(frames[0].function), frames[0].place
+    ours = (frame for frame in frames if _LAYERS in frame.file)
+    plain = (frame for frame in frames if not frame.function.startswith("std::"))
+    chosen = next(ours, None) or next(plain, None) or frames[0]
+    return short(chosen.function), chosen.place
 
 
 def _layer(line: Line, names: Names) -> str:
-    """`spans/span_pool.hpp`: the file of a layer in which most accesses begin."""
+    """`spans/span_pool.hpp`: the layer in which most of the accesses begin."""
     counts: Counter[str] = Counter()
     for place in line.code:
-        for frame in names.get((place.module, place.offset), ())[:1]:
-            if _LAYERS in frame.file:
-                counts[frame.file.rpartition(_LAYERS)[2]] += place.count
+        layers = (frame.file.rpartition(_LAYERS)[2] for frame in names.get((place.module, place.offset), ()) if _LAYERS in frame.file)
+        if first := next(layers, ""):
+            counts[first] += place.count
     return counts.most_common(1)[0][0] if counts else ""
