@@ -76,7 +76,13 @@ void Engine::hand_over() {
   if (current_) latest_ = std::max(latest_, current_->time);
   current_ = nullptr;
   const Turns::Choice choice = turns_.next();
-  if (choice.thread == kNobody) return;
+  if (choice.thread == kNobody) {
+    if (timer_ != kNever && turns_.state(0) == Turns::State::kAsleep) {  // the signal ends the main thread's sleep
+      latest_ = std::max(latest_, timer_);
+      expire_timer(*threads_[0]);
+    }
+    return;
+  }
   turns_.run(choice);
   GuestThread& next = *threads_[choice.thread];
   if (choice.at_deadline) {
@@ -92,16 +98,20 @@ void Engine::hand_over() {
 void Engine::refresh_horizon() {
   const Ticks others = turns_.next().time;
   current_->exact = others;
-  current_->horizon = others == kNever ? kNever : others + quantum_;
+  current_->horizon = std::min(others == kNever ? kNever : others + quantum_, timer_);
 }
 
 void Engine::ask(GuestThread& thread) {
   if (thread.tid.load(std::memory_order_relaxed) == 0) thread.tid = gettid();
-  if (thread.passes) {  // to the end of its block
-    thread.passes = false;
-    return;
-  }
+  thread.passes = false;  // the block to whose end it was let go is over
   take_turn(thread, true);
+}
+
+// QEMU throws its translations away when the first thread is made, for which the new one has to leave translated code if it
+// is there already. That it always is makes all runs alike.
+void Engine::await_arrival(ThreadNumber number) {
+  const GuestThread& thread = *threads_[number];
+  while (!thread.waits_in_code && !thread.in_kernel) sched_yield();  // bound: the kernel starts it
 }
 
 void Engine::take_turn(GuestThread& thread, bool in_code) {
@@ -137,6 +147,7 @@ void Engine::wait_for_turn(GuestThread& thread, bool in_code) {
   }
   const std::lock_guard lock(mutex_);
   thread.time = turns_.time(thread.number);
+  if (thread.time >= timer_) expire_timer(thread);
   refresh_horizon();
 }
 

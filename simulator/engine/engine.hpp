@@ -45,14 +45,26 @@ class Engine {
     if (thread.time >= thread.horizon.load(std::memory_order_relaxed)) [[unlikely]]
       ask(thread);
   }
-  void before_atomic(unsigned vcpu) {
+  // An atomic that lately met other cores comes in the exact order of time; one whose line has been its core's own for a
+  // while waits for the block's end like any other access.
+  void before_atomic(unsigned vcpu, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
-    if (thread.time > thread.exact.load(std::memory_order_relaxed)) [[unlikely]]
+    if (thread.time > thread.exact.load(std::memory_order_relaxed) && thread.contention(code) > 0 && !thread.passes) [[unlikely]]
       ask(thread);
   }
   void access(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, Kind kind, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
     thread.time += memory_.access({thread.core, thread.number, address, bytes, kind, code}, thread.counts) * kCycle;
+  }
+  void atomic(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, std::uint64_t code) {
+    GuestThread& thread = *by_cpu_[vcpu];
+    const std::uint64_t before = thread.counts.met_others();
+    access(vcpu, address, bytes, Kind::kAtomic, code);
+    std::uint8_t& contention = thread.contention(code);
+    if (thread.counts.met_others() != before)
+      contention = 16;
+    else if (contention > 0)
+      --contention;
   }
   void before_system_call(unsigned vcpu, const SystemCall& call);
   void after_system_call(unsigned vcpu, std::int64_t number, std::int64_t result);
@@ -71,6 +83,7 @@ class Engine {
   std::uint32_t wake(GuestThread& waker, std::uint64_t address, std::uint64_t most, std::uint32_t bits);
   void interrupted(GuestThread& thread);
   void rejoin(GuestThread& thread);
+  void await_arrival(ThreadNumber number);
 
   // For threads that the kernel or QEMU holds while they have the turn.
   void watch();
@@ -85,6 +98,8 @@ class Engine {
   void tell_time(GuestThread& thread);
   void tell_cpus(GuestThread& thread, std::int64_t result);
   void give_random(GuestThread& thread, std::int64_t result);
+  void set_timer(GuestThread& thread);
+  void expire_timer(GuestThread& thread);
   void mark(bool end, GuestThread& thread);
   void fork_returned(GuestThread& thread);
 
@@ -111,6 +126,7 @@ class Engine {
   Ticks latest_ = 0;                     // when the last turn ended
   std::atomic<std::uint64_t> switches_ = 0;
   std::uint64_t going_ = 0;              // the clear_address of a thread that goes, until the kernel has cleared it
+  Ticks timer_ = kNever, timer_interval_ = 0;  // ITIMER_REAL
   bool is_child_ = false;                // a fork's: not simulated
   Random random_;
 

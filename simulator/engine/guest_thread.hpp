@@ -34,6 +34,9 @@ struct alignas(128) GuestThread {
   ThreadNumber number = 0;
   Counts counts;
 
+  // How many of the next atomics of an instruction are expected to meet other cores. Instructions share the entries.
+  std::uint8_t& contention(std::uint64_t code) { return contention_[(code ^ code >> 8) % contention_.size()]; }
+
   Ticks started = 0, idle = 0;  // idle: asleep or in the kernel for long
   SystemCall call;
   Disguise disguise;
@@ -49,6 +52,9 @@ struct alignas(128) GuestThread {
   std::atomic<bool> waits_in_code = false;  // held inside of a block of translated code
   std::atomic<bool> in_kernel = false;      // in a system call
   std::atomic<bool> empties_code = false;   // in one for which all others have to leave translated code
+
+ private:
+  std::array<std::uint8_t, 256> contention_{};
 };
 
 }  // namespace heapyard::simulator

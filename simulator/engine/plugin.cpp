@@ -23,8 +23,6 @@ namespace {
 
 Engine* engine;
 
-constexpr std::uint64_t kAtomicFlag = std::uint64_t{1} << 63;  // beside an instruction's address
-
 void on_block(unsigned vcpu, void* instructions) { engine->block(vcpu, reinterpret_cast<std::uint64_t>(instructions)); }
 
 void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, std::uint64_t address, void* code) {
@@ -32,12 +30,12 @@ void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, std::uint64_t address,
   engine->access(vcpu, address, 1u << qemu_plugin_mem_size_shift(info), kind, reinterpret_cast<std::uint64_t>(code));
 }
 
-void before_atomic(unsigned vcpu, void*) { engine->before_atomic(vcpu); }
+void before_atomic(unsigned vcpu, void* code) { engine->before_atomic(vcpu, reinterpret_cast<std::uint64_t>(code)); }
 
 // While the program has one thread QEMU makes a load and a store of it; the store counts.
 void on_atomic(unsigned vcpu, qemu_plugin_meminfo_t info, std::uint64_t address, void* code) {
   if (!qemu_plugin_mem_is_store(info)) return;
-  engine->access(vcpu, address, 1u << qemu_plugin_mem_size_shift(info), Kind::kAtomic, reinterpret_cast<std::uint64_t>(code));
+  engine->atomic(vcpu, address, 1u << qemu_plugin_mem_size_shift(info), reinterpret_cast<std::uint64_t>(code));
 }
 
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
@@ -48,7 +46,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
     void* const address = reinterpret_cast<void*>(qemu_plugin_insn_vaddr(instruction));
     const auto* const data = static_cast<const std::uint8_t*>(qemu_plugin_insn_data(instruction));
     const bool atomic = is_atomic({data, qemu_plugin_insn_size(instruction)});
-    if (atomic) qemu_plugin_register_vcpu_insn_exec_cb(instruction, before_atomic, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+    if (atomic) qemu_plugin_register_vcpu_insn_exec_cb(instruction, before_atomic, QEMU_PLUGIN_CB_NO_REGS, address);
     qemu_plugin_register_vcpu_mem_cb(instruction, atomic ? on_atomic : on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
                                      address);
   }

@@ -3,6 +3,7 @@
 // tell it. All others run as they are, and cost a constant.
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -33,6 +34,13 @@ constexpr timespec kAtOnce{0, 0};
 
 bool is_real(std::uint64_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI; }
 
+// No system calls on a real machine: the kernel's page of code (vDSO) answers in some 20 ns.
+constexpr std::uint32_t kClockCycles = 60;
+bool reads_clock(const SystemCall& call) {
+  return (call.number == SYS_clock_gettime && call.arguments[0] <= CLOCK_MONOTONIC) || call.number == SYS_gettimeofday ||
+         call.number == SYS_getcpu || call.number >= kSimulationBegin;
+}
+
 bool is_fork(const SystemCall& call) {
   if (call.number == SYS_fork || call.number == SYS_vfork) return true;
   return call.number == SYS_clone && !(call.arguments[0] & CLONE_THREAD);
@@ -47,7 +55,7 @@ void Engine::before_system_call(unsigned vcpu, const SystemCall& call) {
   if (current_ != &thread) take_turn(thread, false);  // it came here without the turn, when it was let go
   thread.passes = false;
   thread.call = call;
-  thread.time += machine_.system_call_cycles * kCycle;
+  thread.time += (reads_clock(call) ? kClockCycles : machine_.system_call_cycles) * kCycle;
   ++thread.counts[Count::kSystemCalls];
   const auto& arguments = call.arguments;
   switch (call.number) {
@@ -72,6 +80,12 @@ void Engine::before_system_call(unsigned vcpu, const SystemCall& call) {
       finish();
       break;
     }
+    case SYS_setitimer:
+      if (arguments[0] == ITIMER_REAL) set_timer(thread);
+      break;
+    case kSimulationResident:
+      write_guest(arguments[0], memory_.directory().resident_pages() * std::uint64_t{4096});
+      break;
     case kSimulationBegin:
       mark(false, thread);
       break;
@@ -102,6 +116,9 @@ void Engine::after_system_call(unsigned vcpu, std::int64_t number, std::int64_t 
     case SYS_gettimeofday:
     case SYS_getrusage:
       if (result == 0) tell_time(thread);
+      break;
+    case SYS_clone:
+      if (result > 0 && !is_fork(thread.call)) await_arrival(static_cast<ThreadNumber>(threads_.size() - 1));
       break;
     case SYS_getcpu:
     case SYS_sched_getaffinity:
@@ -235,6 +252,9 @@ void Engine::tell_time(GuestThread& thread) {
     const timespec time = timespec_of(nanoseconds(own ? busy_of() : process_busy()));
     const timeval times[2]{{time.tv_sec, time.tv_nsec / 1000}, {0, 0}};  // in user mode, in the kernel
     write_guest(arguments[1], times, sizeof times);
+    std::uint64_t faults = 0;
+    for (const auto& each : threads_) faults += each->counts[Count::kPageFaults];
+    write_guest(arguments[1] + offsetof(rusage, ru_minflt), own ? thread.counts[Count::kPageFaults] : faults);
   }
 }
 
@@ -256,6 +276,29 @@ void Engine::give_random(GuestThread& thread, std::int64_t result) {
     write_guest(thread.call.arguments[0] + static_cast<std::uint64_t>(at), &number,
                 static_cast<std::size_t>(std::min<std::int64_t>(8, result - at)));
   }
+}
+
+// The program's timer runs in simulated time; the kernel's is not armed.
+void Engine::set_timer(GuestThread& thread) {
+  itimerval timer;
+  const std::uint64_t address = thread.call.arguments[1];
+  if (!read_guest(address, timer)) return;
+  const auto ticks_of = [this](const timeval& time) {
+    return ticks(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_usec) * 1000);
+  };
+  const Ticks first = ticks_of(timer.it_value);
+  timer_ = first ? thread.time + first : kNever;
+  timer_interval_ = ticks_of(timer.it_interval);
+  constexpr itimerval kNone{};
+  disguise(thread, address, &kNone, sizeof kNone);
+  const std::lock_guard lock(mutex_);
+  refresh_horizon();
+}
+
+// The thread that has the turn, or the one that sleeps longest, gets the signal. The mutex is held.
+void Engine::expire_timer(GuestThread& thread) {
+  timer_ = timer_interval_ ? std::max(timer_ + timer_interval_, thread.time) : kNever;
+  tgkill(process_, thread.tid, SIGALRM);
 }
 
 // The kit marks its measured phase.

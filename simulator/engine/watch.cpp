@@ -19,6 +19,21 @@
 namespace heapyard::simulator {
 namespace {
 
+// Looks in a row after which a thread that sleeps in the kernel loses its turn: at once in a call that waits for others
+// by its nature; in any other only when that is beyond doubt, for on a loaded machine all calls take their time.
+int patience(std::int64_t call) {
+  switch (call) {
+    case SYS_read: case SYS_readv: case SYS_pread64: case SYS_write: case SYS_writev: case SYS_sendto: case SYS_sendmsg:
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_accept: case SYS_accept4: case SYS_connect: case SYS_poll: case SYS_ppoll:
+    case SYS_select: case SYS_pselect6: case SYS_epoll_wait: case SYS_epoll_pwait: case SYS_wait4: case SYS_waitid:
+    case SYS_pause: case SYS_rt_sigsuspend: case SYS_rt_sigtimedwait: case SYS_flock: case SYS_fcntl: case SYS_semop:
+    case SYS_semtimedop: case SYS_msgrcv: case SYS_msgsnd:
+      return 2;
+    default:
+      return 500;
+  }
+}
+
 constexpr timespec kLook{0, 1'000'000}, kCloseLook{0, 50'000};
 
 bool is_asleep(pid_t thread) {
@@ -45,6 +60,7 @@ void Engine::watch() {
     std::uint64_t last_switches = 0;
     Ticks last_time = 0;
     bool is_close = false;
+    int asleep = 0;
     while (true) {
       nanosleep(is_close ? &kCloseLook : &kLook, nullptr);
       is_close = false;
@@ -55,8 +71,11 @@ void Engine::watch() {
       const bool moved = holder != last || switches_ != last_switches || time != last_time;
       last = holder, last_switches = switches_, last_time = time;
       const pid_t tid = holder->tid;
-      if (moved || tid == 0 || holder->word == GuestThread::kGo || !is_asleep(tid)) continue;
+      const bool sleeps = !moved && tid != 0 && holder->word != GuestThread::kGo && is_asleep(tid);
+      asleep = sleeps ? asleep + 1 : 0;
+      if (!sleeps) continue;
       if (holder->in_kernel && !holder->empties_code) {
+        if (asleep < patience(holder->call.number)) continue;
         ++outside_;
         turns_.stop(holder->number, holder->time, Turns::State::kOutside);
         hand_over();

@@ -38,6 +38,8 @@ class Counts {
   std::uint64_t& operator[](Count count) { return all_[static_cast<std::size_t>(count)]; }
   std::uint64_t operator[](Count count) const { return all_[static_cast<std::size_t>(count)]; }
   std::uint64_t accesses() const { return (*this)[Count::kLoads] + (*this)[Count::kStores] + (*this)[Count::kAtomics]; }
+  // Accesses for which another core's cache had a say.
+  std::uint64_t met_others() const { return (*this)[Count::kTransfers] + (*this)[Count::kUpgrades] + (*this)[Count::kCoherenceMisses]; }
   Counts& operator+=(const Counts& other) {
     for (std::size_t i = 0; i < all_.size(); ++i) all_[i] += other.all_[i];
     return *this;

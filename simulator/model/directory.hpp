@@ -96,6 +96,7 @@ class Directory {
     Page& of = page(line >> 6);
     const bool faults = !of.is_resident;
     of.is_resident = true;
+    resident_pages_ += faults;
     return faults;
   }
   // Pages that lie within [low, high) are no longer resident; visit(line, entry) for each of their lines that was touched.
@@ -109,6 +110,7 @@ class Directory {
         Page* const page = leaf->pages[number & (kLeafPages - 1)].get();
         if (!page || !page->is_resident) continue;
         page->is_resident = false;
+        --resident_pages_;
         for (std::size_t i = 0; i < page->lines.size(); ++i)
           if (page->lines[i].is_touched) visit(number << 6 | i, page->lines[i]);
       }
@@ -120,7 +122,7 @@ class Directory {
   void forget_counts() {
     for (SharedLine& line : shared_) line.forget_counts();
   }
-  std::uint64_t bytes() const { return pages_ * sizeof(Page) + leaves_.size() * sizeof(Leaf) + shared_.size() * sizeof(SharedLine); }
+  std::uint64_t resident_pages() const { return resident_pages_; }
 
  private:
   static constexpr std::uint64_t kLeafPages = 1024;
@@ -148,10 +150,7 @@ class Directory {
       last_leaf_ = leaf.get();
     }
     std::unique_ptr<Page>& page = last_leaf_->pages[number & (kLeafPages - 1)];
-    if (!page) {
-      page = std::make_unique<Page>();
-      ++pages_;
-    }
+    if (!page) page = std::make_unique<Page>();
     last_page_number_ = number;
     last_page_ = page.get();
     return *page;
@@ -161,7 +160,7 @@ class Directory {
   std::uint64_t last_key_ = UINT64_MAX, last_page_number_ = UINT64_MAX;
   Leaf* last_leaf_ = nullptr;
   Page* last_page_ = nullptr;
-  std::uint64_t pages_ = 0;
+  std::uint64_t resident_pages_ = 0;
   std::deque<SharedLine> shared_;
 };
 
