@@ -10,17 +10,10 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "false_sharing.hpp"
 #include "simulator/engine/guest_memory.hpp"
 
 namespace heapyard::simulator {
-
-bool is_false_sharing(const SharedLine& line) {
-  if (line.transfers == 0 || 2 * line.false_transfers < line.transfers) return false;
-  for (std::size_t i = 0; i < line.writers.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (!(line.writers[i].bytes & line.writers[j].bytes)) return true;
-  return false;
-}
 
 Recorder::Recorder(const Engine& engine) : engine_(engine), mappings_(host_address(0)) {}
 
