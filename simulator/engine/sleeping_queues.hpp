@@ -14,7 +14,9 @@ namespace heapyard::simulator {
 
 class SleepingQueues {
  public:
-  void add(std::uint64_t address, ThreadNumber thread, std::uint32_t bits) { queues_[address].push_back({thread, bits}); }
+  void add(std::uint64_t address, ThreadNumber thread, std::uint32_t bits) {
+    queues_[address].push_back({thread, bits});
+  }
 
   // Takes out up to `most` sleepers whose bits meet `bits`, in order.
   std::vector<ThreadNumber> take(std::uint64_t address, std::uint64_t most, std::uint32_t bits) {

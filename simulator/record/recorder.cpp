@@ -139,7 +139,8 @@ void Recorder::line(Json& json, const SharedLine& line) const {
 
 void Recorder::place(Json& json, std::uint64_t address) const {
   const Mappings::Module* const module = mappings_.module_of(address);
-  json.field("module", module ? std::string_view(module->path) : "").field("offset", address - (module ? module->low : 0));
+  json.field("module", module ? std::string_view(module->path) : "")
+      .field("offset", address - (module ? module->low : 0));
 }
 
 void Recorder::owner(Json& json, std::uint64_t address) const {

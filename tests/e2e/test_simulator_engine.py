@@ -83,6 +83,17 @@ def test_false_sharing_is_seen_where_it_is(tmp_path: Path) -> None:
     assert shared_falsely(tmp_path / "neighbours", "heap") > 10 * shared_falsely(tmp_path / "apart", "padded")
 
 
+@pytest.mark.parametrize("words", [[], ["exit"]], ids=["joins", "exits"])
+def test_waits_of_all_kinds_end(tmp_path: Path, words: list[str]) -> None:
+    """While threads are held a fork, an exit and the kernel's own waits need them to let go."""
+    run = launched(tmp_path / "record", places.native("waits").resolve(), *words, options=",machine=desktop")
+    said = ["child 3", "signals 2", "read 1", "semaphore -1", "condition 110", "processors 16"]
+    assert (run.returncode, run.stdout.splitlines()) == (0, said), run
+    record = json.loads((tmp_path / "record").read_text())
+    assert record["let_go"] > 0
+    assert len(record["warnings"]) == 1
+
+
 @pytest.mark.parametrize("option", ["machine=abacus", "cores=0", "cores=129", "seed=-1", "quantum=0", "placement=odd", "colour=red"])
 def test_a_wrong_option_is_refused_in_one_sentence(tmp_path: Path, option: str) -> None:
     run = launched(tmp_path / "record", places.native("threadtest").resolve(), options=f",{option}")

@@ -49,7 +49,8 @@ TEST(Cache, WalkThatFitsMissesOnceALine) {
 
 TEST(Cache, WalkThatIsOneLineTooLongPerSetAlwaysMisses) {
   Cache cache(32 * 1024, 8, false);  // 64 sets
-  EXPECT_EQ(misses(cache, 1024, 576, 1, 5), 5 * 576u) << "nine lines for the eight ways of each set, in turns: LRU's worst case";
+  EXPECT_EQ(misses(cache, 1024, 576, 1, 5), 5 * 576u)
+      << "nine lines for the eight ways of each set, in turns: LRU's worst case";
 }
 
 TEST(Cache, StrideOfAllSetsUsesOneSet) {

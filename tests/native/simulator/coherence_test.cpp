@@ -99,8 +99,9 @@ TEST_P(Coherence, UnpaddedCountersShareFalsely) {
   ASSERT_EQ(found.writers.size(), 4u);
   for (const Writer& writer : found.writers) EXPECT_EQ(writer.bytes, std::uint64_t{0xff} << writer.thread * 8);
   // Until a second core comes nothing is recorded: the first store of core 0 is missing.
-  const std::uint64_t stores = std::accumulate(found.writers.begin(), found.writers.end(), std::uint64_t{0},
-                                               [](std::uint64_t sum, const Writer& writer) { return sum + writer.stores; });
+  const std::uint64_t stores =
+      std::accumulate(found.writers.begin(), found.writers.end(), std::uint64_t{0},
+                      [](std::uint64_t sum, const Writer& writer) { return sum + writer.stores; });
   EXPECT_EQ(stores, 199u);
 }
 
