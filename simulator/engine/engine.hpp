@@ -23,7 +23,7 @@ struct Options {
   const Machine* machine = nullptr;
   std::uint32_t cores = 0;
   std::uint64_t seed = 1;
-  std::uint32_t quantum_cycles = 400;
+  std::uint32_t quantum_cycles = 1000;
   bool spread = false;
 };
 
@@ -45,11 +45,12 @@ class Engine {
     if (thread.time >= thread.horizon.load(std::memory_order_relaxed)) [[unlikely]]
       ask(thread);
   }
-  // An atomic that lately met other cores comes in the exact order of time; one whose line has been its core's own for a
-  // while waits for the block's end like any other access.
+  // An atomic that lately met other cores comes in the exact order of time; one whose line has been its core's own for
+  // a while waits for the block's end like any other access.
   void before_atomic(unsigned vcpu, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
-    if (thread.time > thread.exact.load(std::memory_order_relaxed) && thread.contention(code) > 0 && !thread.passes) [[unlikely]]
+    if (thread.time > thread.exact.load(std::memory_order_relaxed) && thread.contention(code) > 0 && !thread.passes)
+        [[unlikely]]
       ask(thread);
   }
   void access(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, Kind kind, std::uint64_t code) {
@@ -75,7 +76,9 @@ class Engine {
  private:
   // Turns. The mutex guards turns_, queues_ and who is current.
   void ask(GuestThread& thread);
-  void hand_over();
+  GuestThread* hand_over();
+  static void rouse(GuestThread* thread);
+  void welcome(ThreadNumber number, Ticks time);
   void refresh_horizon();
   void wait_for_turn(GuestThread& thread, bool in_code);
   void take_turn(GuestThread& thread, bool in_code);
@@ -126,11 +129,11 @@ class Engine {
   SleepingQueues queues_;
   std::vector<std::unique_ptr<GuestThread>> threads_;
   std::atomic<GuestThread*> current_ = nullptr;
-  Ticks latest_ = 0;                     // when the last turn ended
+  Ticks latest_ = 0;  // when the last turn ended
   std::atomic<std::uint64_t> switches_ = 0;
-  std::uint64_t going_ = 0;              // the clear_address of a thread that goes, until the kernel has cleared it
+  std::uint64_t going_ = 0;  // the clear_address of a thread that goes, until the kernel has cleared it
   Ticks timer_ = kNever, timer_interval_ = 0;  // ITIMER_REAL
-  bool is_child_ = false;                // a fork's: not simulated
+  bool is_child_ = false;                      // a fork's: not simulated
   Random random_;
 
   // What the record tells besides.

@@ -77,9 +77,9 @@ class Memory {
   void install_l1(CoreNumber core, Slot slot);
   void evicted_from_l2(CoreNumber core, Slot slot);
   void install_l3(std::uint32_t cluster, Line line);
-  Slot take(CoreNumber core, Line line);        // out of both private caches
-  bool withdraw(CoreNumber core, Line line);    // the right to write; whether it was modified
-  void left(CoreNumber core, Line line);        // tells the directory
+  Slot take(CoreNumber core, Line line);      // out of both private caches
+  bool withdraw(CoreNumber core, Line line);  // the right to write; whether it was modified
+  void left(CoreNumber core, Line line);      // tells the directory
   void note_atomic(const Access& access, LineEntry& entry, Counts& counts);
   static void note_store(const Access& access, SharedLine& shared);
   static void note_code(const Access& access, SharedLine& shared);
