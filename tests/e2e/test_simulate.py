@@ -21,7 +21,7 @@ STUDY = """
 title = "tiny"
 mutator = "threadtest"
 machine = "simulated"
-allocators = ["glibc"]
+allocators = ["glibc", "scalloc"]
 baseline = "glibc"
 blocks = 2
 
@@ -75,7 +75,7 @@ def test_false_sharing_of_two_counters_is_found_by_name(yard: Yard, root: Path, 
 @needs_engine
 def test_a_study_is_simulated_and_labelled(yard: Yard, tmp_path: Path) -> None:
     path = tmp_path / "tiny.toml"
-    path.write_text(STUDY.replace('allocators = ["glibc"]', 'allocators = ["glibc", "scalloc"]'))
+    path.write_text(STUDY)
     done = yard.run("run", path, "--no-html")
     assert done.returncode == 0 and done.stdout.startswith("Simulated on a desktop with 2 cores:"), done
     trials = [trial for trial in yard.trials() if trial.status == "ok"]

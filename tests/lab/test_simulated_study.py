@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,5 +165,5 @@ def test_an_interruption_begins_no_further_trial(tmp_path: Path) -> None:
         return TrialOutcome("interrupted")
 
     with pytest.raises(Stopped):
-        list(Runner(launch, stop, tmp_path).outcomes(replace(errand(9)), told))
+        list(Runner(launch, stop, tmp_path).outcomes(errand(9), told))
     assert len(told.begun) < 9 and sorted(told.begun) == sorted(told.ended)
