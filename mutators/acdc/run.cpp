@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/fatal.hpp"
+#include "base/simulation.hpp"
 #include "law.hpp"
 
 namespace heapyard::acdc {
@@ -154,6 +155,7 @@ void Run::start_together(std::size_t thread) {
     const std::uint64_t rss = resident.bytes(), own = bookkeeping_bytes();
     memory.base_rss = rss > own ? rss - own : 0;
     faults = kit::page_faults();
+    mark_simulation(kSimulationBegin);
     wall_ns = monotonic_ns();
   }
   wait_for_all();
@@ -163,6 +165,7 @@ void Run::end_together(std::size_t thread) {
   wait_for_all();
   if (thread == 0) {
     wall_ns = monotonic_ns() - wall_ns;
+    mark_simulation(kSimulationEnd);
     const kit::PageFaults end = kit::page_faults();
     faults = {end.minor - faults.minor, end.major - faults.major};
   }

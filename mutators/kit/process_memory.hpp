@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/fatal.hpp"
+#include "base/simulation.hpp"
 
 namespace heapyard::kit {
 
@@ -24,6 +25,7 @@ class ResidentMemory {
 
   // Resident bytes of the whole process, bookkeeping included.
   std::uint64_t bytes() const {
+    if (is_simulated) return simulated_resident_bytes();
     char text[128];
     const ssize_t length = pread(descriptor_, text, sizeof text - 1, 0);
     if (length <= 0) return 0;
@@ -43,6 +45,7 @@ class ResidentMemory {
 // Most bytes that were ever resident at once, by the kernel's own high-water mark (VmHWM); 0 when it does not say.
 // Unlike ru_maxrss it does not remember the program that called exec. O(1): one small file.
 inline std::uint64_t peak_resident_bytes() {
+  if (is_simulated) return 0;
   const int status = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (status < 0) return 0;
   char text[4096];

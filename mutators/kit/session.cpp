@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/fatal.hpp"
+#include "base/simulation.hpp"
 #include "base/text.hpp"
 #include "result.hpp"
 
@@ -99,6 +100,7 @@ void Session::start_together(Worker& worker) {
     memory_.begin(options_.sample_period);
     faults_ = page_faults();
     cpu_ns_ = process_cpu_ns();
+    mark_simulation(kSimulationBegin);
   }
   wait_for_all();
   worker.started_ns = monotonic_ns();
@@ -108,6 +110,7 @@ void Session::end_together(Worker& worker) {
   worker.ended_ns = monotonic_ns();
   wait_for_all();
   if (worker.index == 0) {
+    mark_simulation(kSimulationEnd);
     cpu_ns_ = process_cpu_ns() - cpu_ns_;
     const PageFaults end = page_faults();
     faults_ = {end.minor - faults_.minor, end.major - faults_.major};

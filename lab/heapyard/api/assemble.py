@@ -7,13 +7,15 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from ..model.allocator import Allocator
 from ..model.errors import HeapyardError, SetupError, UsageError
 from ..model.experiment import Experiment, Settings, Treatment
+
+from . import simulated_study
 
 if TYPE_CHECKING:
     from ..catalog.study import Study
@@ -39,8 +41,14 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
     """
     from ..catalog.treatments import cross
     from ..execute.huge_pages import require
+    from ..execute.simulator.engine import have_engine
     from ..model.huge_pages import FACTOR
 
+    study, simulated = simulated_study.as_simulated_study(study), simulated_study.machine_of(study).wanted
+    if simulated:
+        simulated_study.check_study(study)
+        if to_run:
+            have_engine(say)
     _check_tools(study)
     here = to_run and not ("fleet" in study.settings and study.settings["fleet"].engine)
     if here:
@@ -59,6 +67,8 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
         raise UsageError(f"the program '{twice}' is named twice")
+    if simulated:
+        simulated_study.check_programs(programs, treatments)
     return Experiment(
         title=study.title or _title(names, allocators),
         settings=_settings(study, baseline, programs),
@@ -75,7 +85,8 @@ def assemble(study: Study, *, full: bool = False, to_run: bool = True, say: Call
 def _settings(study: Study, baseline: str, programs: tuple[Program, ...]) -> Settings:
     from ..execute.memory_source import obstacle_to_groups
 
-    given = dict(study.settings)
+    simulated = simulated_study.machine_of(study).wanted
+    given = simulated_study.settings_of(study) if simulated else dict(study.settings)
     unknown = set(given) - {f.name for f in fields(Settings)}
     assert not unknown, f"unknown settings: {unknown}"
     given.setdefault("seed", secrets.randbelow(_SEED_LIMIT))
@@ -85,6 +96,8 @@ def _settings(study: Study, baseline: str, programs: tuple[Program, ...]) -> Set
         given["budget"] = DEFAULT_BUDGET
     if "timeout" not in given:
         given["patience"] = DEFAULT_PATIENCE
+    if simulated:
+        return Settings(baseline=baseline, **given)
     obstacle = obstacle_to_groups()  # found out once, for all trials
     given["control_groups"] = not obstacle
     if obstacle and given.get("memory_metric", "").startswith("group_"):
@@ -122,18 +135,13 @@ def _looks(study: Study, settings: Settings) -> tuple[int, ...]:
 
 def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     from ..catalog.allocators import find_allocators, installed_allocators, load_allocators
-    from ..catalog.own_heaps import own_heaps
     from ..catalog.peers.usual import install_usual
 
     libraries = {name: library.path for name, library in study.libraries.items()}
     if study.baseline.partition(":")[0] not in load_allocators():
         find_allocators([study.baseline], libraries)  # says so before anything is installed
     names = list(study.allocators)
-    if EVERY in names:
-        own_here = {heap.name for heap in own_heaps()}
-        every = [a.name for a in installed_allocators() if a.name not in own_here]
-        names = [name for given in names for name in (every if given == EVERY else [given])]
-        names = list(dict.fromkeys(names))
+    names = spelled_out(names)
     if not names:
         install_usual(say)
         names = [a.name for a in installed_allocators() if a.usual] + list(study.libraries)
@@ -147,6 +155,18 @@ def _allocators(study: Study, say: Callable[[str], None]) -> list[Allocator]:
     found = [replace(a, env={**a.env, **own[a.base]}) if a.base in own else a for a in found]
     asked_for = {*study.allocators, *study.libraries, study.baseline}
     return [a for a in found if _loads(a, a.name in asked_for, say)]
+
+
+def spelled_out(names: Sequence[str]) -> list[str]:
+    """The names, each once, with those that EVERY stands for in its place."""
+    from ..catalog.allocators import installed_allocators
+    from ..catalog.own_heaps import own_heaps
+
+    if EVERY not in names:
+        return list(names)
+    own_here = {heap.name for heap in own_heaps()}
+    every = [a.name for a in installed_allocators() if a.name not in own_here]
+    return list(dict.fromkeys(name for given in names for name in (every if given == EVERY else [given])))
 
 
 def _own_treatments(study: Study, allocators: list[Allocator]) -> dict[str, tuple[Allocator, tuple[str, ...]]]:

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,10 +29,7 @@ _OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
 
 def find_mutator(name: str) -> Path:
     """The executable of a mutator; UsageError when there is none of that name, SetupError when it is not built."""
-    try:
-        listed = [str(one) for one in json.loads(places.mutators().read_text())]
-    except (OSError, *DAMAGE):
-        raise SetupError(f"the list of mutators {places.mutators()} is missing or damaged", remedy=places.repair()) from None
+    listed = _listed()
     if name not in listed:
         raise UsageError(f"there is no mutator '{name}'; there are {', '.join(listed)}")
     path = places.native(name)
@@ -40,6 +38,30 @@ def find_mutator(name: str) -> Path:
             f"the mutator {name} has not been built", remedy=places.repair()
         )
     return path
+
+
+def _listed() -> list[str]:
+    try:
+        return [str(one) for one in json.loads(places.mutators().read_text())]
+    except (OSError, *DAMAGE):
+        raise SetupError(f"the list of mutators {places.mutators()} is missing or damaged", remedy=places.repair()) from None
+
+
+def mutator_command(argv: Sequence[str]) -> Program | None:
+    """A command line whose first word is the name of a mutator, with the file that its result goes to; None for any other word,
+    and where a program of that name is in PATH."""
+    if not argv or shutil.which(argv[0]) or argv[0] not in _listed():
+        return None
+    threads = next((after for word, after in itertools.pairwise(argv) if word in ("--threads", "-n")), "1")
+    return Program(
+        name=argv[0],
+        title=" ".join(argv),
+        command=(str(find_mutator(argv[0])), *argv[1:], "--json", f"{{dir}}/{RESULT_FILE}"),
+        threads=int(threads) if threads.isdecimal() else 1,
+        answer=Answer(output="ignore"),
+        provenance=f"heapyard mutator {argv[0]}",
+        mutator=True,
+    )
 
 
 @functools.cache

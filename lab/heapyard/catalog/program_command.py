@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from ..model.errors import UsageError
 from ..model.program import Answer, Program
-from .executable_check import executable_flaw
+from .executable_check import Flaw, executable_flaw
 from .server_command import Load, server_of
 from .wrapped_command import program_name
 
@@ -23,7 +23,8 @@ Check = Literal["output", "exit"]  # what decides whether a launch went well: wh
 
 def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env: Mapping[str, str] = {},
                          cwd: Path | None = None, name: str | None = None, expect_exit: int = 0,
-                         check: Check = "output", load: Load | None = None) -> Program:
+                         check: Check = "output", load: Load | None = None,
+                         flaw_of: Callable[[Path], Flaw | None] = executable_flaw) -> Program:
     """`argv` as a Program that inherits the environment; nothing in it is replaced, braces stay braces.
 
     With a `load` it is a server: {port} and {dir} are replaced, and the load's answer is what counts.
@@ -35,7 +36,7 @@ def program_from_command(argv: Sequence[str], *, stdin: Path | None = None, env:
         raise UsageError("there is no command after --; write for example: heapyard compare -- ./my_program input.txt")
     folder = _folder(cwd)
     path = _find(argv[0], folder)
-    flaw = executable_flaw(path)
+    flaw = flaw_of(path)
     if flaw:
         raise UsageError(flaw[0], remedy=flaw[1])
     reserved = next((variable for variable in _RESERVED if variable in env), None)

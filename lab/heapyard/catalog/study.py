@@ -24,6 +24,7 @@ from .server_command import Load
 from .study_server import read_load
 from .study_findings import read_claims, read_figures
 from .study_fleet import read_fleet
+from .study_simulated import read_simulated
 from .toml_file import TomlTable, read_toml
 from .treatments import TREATMENT_FACTORS, check_levels, parse_cpus
 
@@ -104,11 +105,13 @@ def read_study(path: Path, scale: str | None = None, *, elsewhere: bool = False)
     mutator = table.string("mutator", "")
     factors, levels = _factors(top.table("factors"), bool(mutator))
     fleet = read_fleet(top.table("fleet"))
+    simulated = read_simulated(table, top.table("simulated"))
     skipped: tuple[str, ...] = ()
-    if not (elsewhere or fleet.engine):
+    if not (elsewhere or fleet.engine or simulated.wanted):
         levels, skipped = _on_this_machine(levels)
     constraints, fraction = _design(top.table("design"), levels)
     settings = _settings(table) | ({"fleet": fleet} if fleet.engine else {})
+    settings |= {"simulated": simulated} if simulated.wanted else {}
     if levels and settings.get("blocks") == 1:
         table.fail("blocks", "is 1: a study without replication has nothing to estimate its noise from; give 2 or more")
     options = top.table("options")

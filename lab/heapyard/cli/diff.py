@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..model.errors import HeapyardError
+from ..model.errors import HeapyardError, UsageError
 from .consoles import answers
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ def command(before: str, after: str, metrics: tuple[str, ...], json_: bool, outp
     from ..store import load_record
 
     first, second = load_record(before, output), load_record(after, output)
+    machines = [r.experiment.settings.simulated for r in (first, second)]
+    if machines[0].wanted != machines[1].wanted:
+        raise UsageError(f"{(first if machines[0].wanted else second).id} was simulated and the other measured; they have no "
+                         "number in common")
     wanted, told = (metrics, "") if metrics else _leading(first, second)
     found = changes(first.observations, second.observations, wanted)
     if not found:
@@ -81,6 +85,9 @@ def differences_of(first: Record, second: Record) -> list[str]:
                 f"{then.version} to {now.version}" if then.version != now.version else "the same version, other bytes"
             )
             said.append(f"the library of {label} is another ({versions})")
+    if second.experiment.settings.simulated.wanted:
+        was, now_it_is = (r.experiment.settings.simulated.words for r in (first, second))
+        return said + ([f"the simulated machine was a {was} and is a {now_it_is}"] if was != now_it_is else [])
     for fact in ("kernel", "processor", "huge_pages_transparent", "cpus_allowed"):
         then_is, now_is = first.environment.get(fact), second.environment.get(fact)
         if then_is != now_is:

@@ -14,6 +14,7 @@ from ..model.errors import UsageError
 from ..model.fleet import Fleet
 from .consoles import remark
 from .fleet_options import elsewhere, fleet_options, taken
+from .simulated_options import simulated_by, simulated_options
 from .options import Duration, change_system_option, manner, manner_options
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @change_system_option
 @click.option("--plan", is_flag=True, help="Say what the study would run, and stop.")
 @click.option("--resume", is_flag=True, help="Of a folder: continue its newest run.")
+@simulated_options
 @fleet_options
 @manner_options
 def command(
@@ -47,6 +49,8 @@ def command(
     change_system: bool,
     plan: bool,
     resume: bool,
+    machine: str | None,
+    cores: int | None,
     **options: Any,
 ) -> int:
     """Carry out the experiment that a study file describes, or every study of a folder.
@@ -61,19 +65,23 @@ def command(
       heapyard run --plan studies/acdc/false-sharing.toml
       heapyard run studies/acdc/locality.toml --allocator mine=./libmine.so
       heapyard run studies/acdc --scale quick
+      heapyard run studies/scalloc/threadtest.toml --machine server --cores 64
       heapyard run studies/acdc/locality.toml --scale paper --fleet slurm --nodes 10
     """
     from ..catalog.study import read_study
     from ..api.assemble import assemble
+    from ..api.simulated_study import as_simulated_study, machine_of
     from .conduct import conduct
 
     study, away, fleet = places.studies(study), elsewhere(options), taken(options)
+    simulated = simulated_by(machine, cores)
     how = manner(**options)
 
     def read(path: Path, at: str | None) -> Study:
         settings = {"blocks": blocks, "budget": budget, "seed": seed, "change_system": change_system or None}
-        found = _changed(read_study(path, at, elsewhere=away), allocators, libraries, **settings)
-        return replace(found, settings={**found.settings, "fleet": fleet(found.settings.get("fleet", Fleet()))})
+        found = _changed(read_study(path, at, elsewhere=away or machine is not None), allocators, libraries, **settings)
+        where = {"fleet": fleet(found.settings.get("fleet", Fleet())), "simulated": simulated(machine_of(found))}
+        return as_simulated_study(replace(found, settings={**found.settings, **where}))
 
     if study.is_dir():
         from .suite import run_suite, studies_in
@@ -117,7 +125,8 @@ def _show_plan(experiment: Experiment) -> None:
     each = f"{settings.blocks} blocks each" if settings.blocks is not None else "blocks as the noise calls for"
     click.echo(f"{experiment.title}: {programs} workloads, {treatments} treatments with the A/A control, {each}")
     if settings.blocks is not None:
-        click.echo(f"  {programs * treatments * settings.blocks} trials and {programs} to warm up")
+        warm_up = "" if settings.simulated.wanted else f" and {programs} to warm up"
+        click.echo(f"  {programs * treatments * settings.blocks} trials{warm_up}")
     click.echo("workloads:")
     for program in experiment.programs:
         click.echo(f"  {program.name}")

@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": ("heapyard.cli.check", "Say whether a malloc library is safe to switch to."),
     "wrap": ("heapyard.cli.wrap", "Run a command under an allocator, or say how to switch to it for good."),
     "fuzz": ("heapyard.cli.fuzz", "Look for faults of a malloc library with random calls of its whole interface."),
+    "simulate": ("heapyard.cli.simulate", "Run a program on a simulated machine with many cores: which line bounces?"),
     "soak": ("heapyard.cli.soak", "Run whole test suites under a malloc library, or your server for hours."),
     "fleet": ("heapyard.cli.fleet", "Share a study among the machines of a cluster, or try one on this machine."),
     "allocators": ("heapyard.cli.allocators", "List, install and describe allocators."),

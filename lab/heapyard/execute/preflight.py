@@ -12,6 +12,7 @@ from ..model import places
 from ..model.errors import SetupError, UsageError
 from ..model.experiment import Settings, Treatment
 from ..model.program import Answer, Program
+from ..model.simulation import Simulated
 from .launcher import launcher
 from .scratch import ScratchFolder
 from .trial import run_trial
@@ -56,7 +57,9 @@ def _check_cpus(treatment: Treatment, settings: Settings) -> None:
 
 def _probe(treatment: Treatment, settings: Settings) -> None:
     with ScratchFolder() as folder:
-        outcome = run_trial(PROBE, treatment, replace(settings, timeout=PROBE_SECONDS), pad=0, folder=folder)
+        # On this machine itself: whether a library serves a program does not depend on who executes it.
+        here = replace(settings, timeout=PROBE_SECONDS, simulated=Simulated())
+        outcome = run_trial(PROBE, treatment, here, pad=0, folder=folder)
     if outcome.status != "failed":
         return
     library, name = treatment.allocator.library, treatment.allocator.name

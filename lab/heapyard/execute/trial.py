@@ -7,7 +7,7 @@ import hashlib
 import os
 import socket
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from signal import Signals
@@ -27,6 +27,9 @@ from .memory_groups import group_for
 from .memory_series import averages
 from .mutator_result import OwnResult, read_result
 from .server import Client, ended_as_asked, serve
+from .simulator.engine import under_engine
+from .simulator.responses import RUN_FILE, detail_of, left_out, own_of, responses_of
+from .simulator.result import read_run
 from .trial_environment import Scene, additions, cpus_of, plain_environment, set_scene
 from .witness import objection, provider_of, read_testimonies
 
@@ -72,7 +75,9 @@ def run_trial(
     finally:
         traced = _close(collector, scene)
     own_cpu = found.get("user", 0.0) + found.get("sys", 0.0) + (client.cpu if client else 0.0) + traced["collector_cpu"]
-    readings, tripped = judge(before, after, own_cpu) if turns is None else ({}, ())
+    simulated = settings.simulated.wanted
+    # A simulated clock does not see what disturbs this machine.
+    readings, tripped = judge(before, after, own_cpu) if turns is None and not simulated else ({}, ())
     testimonies = read_testimonies(scene.lab / "witness")
     errors = _text(launch.stderr)
     base = TrialOutcome(
@@ -80,7 +85,7 @@ def run_trial(
         guards=readings,
         tripped=tripped,
         stderr_tail=errors[-2000:],
-        command_line=pasteable(launch.command, _shown(program, treatment, scene), stdin=program.stdin),
+        command_line=pasteable(*_repeatable(program, treatment, settings, scene, launch), stdin=program.stdin),
         provider=provider_of(testimonies, found.get("pid", -1)),
         exit_code=found.get("exit_code"),
         signal=found.get("signal"),
@@ -95,7 +100,8 @@ def run_trial(
     if stop is not None and stop.is_set() and found.get("status") != "exited":
         return replace(base, status="interrupted", reason="interrupted")
     kind, reason = _verdict(program, treatment, settings, found, complaint, client, errors)
-    if not kind and (doubt := objection(testimonies, found["processes"], found["pid"], treatment.allocator, errors)):
+    seen = [] if simulated else found["processes"] if found else []  # the launcher sees QEMU, the witness the program
+    if not kind and (doubt := objection(testimonies, seen, found["pid"], treatment.allocator, errors)):
         kind, reason = "not injected", doubt
     if not kind and (change := replaced(treatment.allocator)):
         kind, reason = "not injected", change
@@ -105,6 +111,12 @@ def run_trial(
         if own is None:
             kind, reason = "no result", f"{program.name} under {treatment.label} {complaint}"
     answer = "" if kind else own.checksum if own else answer_digest(program, launch, scene)
+    run = None
+    if not kind and simulated:
+        run, complaint = read_run(scene.lab / RUN_FILE)
+        complaint = f"the simulator {complaint}" if run is None else left_out(run)
+        if complaint:
+            kind, reason = "not simulated", f"{program.name} under {treatment.label}: {complaint}"
     if not kind and program.answer.output == "same" and answer != program.answer.digest:
         kind, reason = "wrong answer", f"the answer of {program.name} is not the one recorded in its file"
     if "tracer" not in treatment.levels:
@@ -112,6 +124,10 @@ def run_trial(
     wall = client.wall if client else None
     metrics = measures(found, wall, {t.pid for t in testimonies}) | traced if found.get("status") == "exited" else {}
     series = [(s[0], int(s[1]), int(s[2])) for s in found.get("samples", [])]
+    if simulated:  # what the launcher measures is QEMU
+        metrics, series = responses_of(run) if run else {}, []
+        own = own_of(own) if own else None
+        base = replace(base, detail=base.detail | detail_of(run)) if run else base
     if kind:
         failed = {"status": "failed", "failure": kind, "reason": reason}
         return replace(base, **failed, metrics=metrics, series=series)  # type: ignore[arg-type]
@@ -122,7 +138,7 @@ def run_trial(
         memory, described = client.of_memory(found["samples"])
         base = replace(base, defined=(*client.defined, *described))
         metrics |= client.metrics | memory
-        define(base.defined)
+    define(base.defined)
     return replace(base, metrics=metrics, series=series, answer=answer)
 
 
@@ -141,10 +157,16 @@ def prepare_launch(
 ) -> Launch:
     """The call of the launcher for this treatment; also for the separate launches that count calls and instructions."""
     library = treatment.allocator.library
+    command, argv0 = [*(scene.fill(word, program) for word in program.command), *treatment.arguments], program.argv0
+    added = additions(program, treatment, scene, pad=pad, collector=collector)
+    if settings.simulated.wanted:
+        machine = settings.simulated.for_trial(program.processors, is_control=treatment.role == "control")
+        command, added = under_engine(command, machine, scene.lab / RUN_FILE, argv0=argv0, added=added)
+        argv0 = ""
     return Launch(
-        command=[*(scene.fill(word, program) for word in program.command), *treatment.arguments],
-        argv0=program.argv0,
-        env=plain_environment(program, scene) | additions(program, treatment, scene, pad=pad, collector=collector),
+        command=command,
+        argv0=argv0,
+        env=plain_environment(program, scene) | added,
         json=scene.lab / "result.json",
         stdout=scene.lab / "stdout",
         stderr=scene.lab / "stderr",
@@ -238,6 +260,26 @@ def answer_digest(program: Program, launch: Launch, scene: Scene) -> str:
             inner = "missing"
         total.update(f"{path.name} {inner}\n".encode())
     return total.hexdigest()
+
+
+def _repeatable(
+    program: Program, treatment: Treatment, settings: Settings, scene: Scene, launch: Launch
+) -> tuple[Sequence[str], dict[str, str]]:
+    """The command that repeats a launch by hand, and its environment."""
+    if not settings.simulated.wanted:
+        return launch.command, _shown(program, treatment, scene)
+    machine = settings.simulated.for_trial(program.processors, is_control=treatment.role == "control")
+    allocator = treatment.allocator
+    which = ["--allocator", f"{allocator.name}={allocator.library}"] if allocator.provenance == f"user: {allocator.library}" else [
+        "--allocators", allocator.name
+    ]
+    words = ["heapyard", "simulate", "--machine", machine.machine, "--cores", str(machine.cores), "--seed", str(machine.seed)]
+    command = [scene.fill(word, program) for word in program.command]
+    if program.mutator:  # by its name, and its result goes where simulate reads it
+        command = [Path(command[0]).name, *command[1 : command.index("--json")]]
+    return [*words, *which, "--", *command, *treatment.arguments], {
+        name: scene.fill(value, program) for name, value in program.env.items()
+    }
 
 
 def _shown(program: Program, treatment: Treatment, scene: Scene) -> dict[str, str]:

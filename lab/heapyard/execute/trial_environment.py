@@ -122,10 +122,11 @@ def additions(
 
 
 def _preloadable(library: Path, scene: Scene) -> str:
-    """The library's path, or a link to it where LD_PRELOAD would take a blank or colon in the path for a separator."""
-    if not set(" :") & set(str(library)):
+    """The library's path, or a link to it where LD_PRELOAD would take a blank or colon in the path for a separator, or QEMU's
+    option for the environment a comma."""
+    if not set(" :,") & set(str(library)):
         return str(library)
-    link = scene.lab / library.name.translate({ord(" "): "_", ord(":"): "_"})
+    link = scene.lab / library.name.translate({ord(char): "_" for char in " :,"})
     if not link.is_symlink():
         link.symlink_to(library)
     return str(link)

@@ -13,6 +13,7 @@ from .fleet import Fleet
 from .limits import Limit
 from .metrics import PRIMARY_MEMORY, PRIMARY_TIME, Metric
 from .program import Program
+from .simulation import Simulated
 
 Role = Literal["treatment", "control"]
 TrialStatus = Literal["planned", "started", "ok", "failed", "interrupted"]
@@ -61,6 +62,7 @@ class Settings:
     start_rate: float = 0.0  # requests a second, where that search begins
     control_groups: bool = False  # each trial has a control group for itself, whose account of memory is read too
     fleet: Fleet = field(default_factory=Fleet)  # where blocks run
+    simulated: Simulated = field(default_factory=Simulated)  # on which machine trials run, if on none of this world
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class TrialOutcome:
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
     failure: Literal["", "exit", "signal", "timeout", "wrong answer", "no result", "not injected", "cannot start", "server",
-                     "slices"] = ""  # fmt: skip
+                     "slices", "not simulated"] = ""  # fmt: skip
     metrics: dict[str, float] = field(default_factory=dict)
     series: list[tuple[float, int, int]] = field(default_factory=list)
     provider: str = ""

@@ -9,6 +9,9 @@ from typing import Literal
 
 from .leading import CHARGED, GROUP_CHARGED, PEAK_RSS
 
+SIMULATED = "simulated_"  # before the name of every response of a trial on a simulated machine
+SIMULATED_TIME, SIMULATED_PHASE, SIMULATED_MEMORY = f"{SIMULATED}time", f"{SIMULATED}measured_time", f"{SIMULATED}memory"
+
 Direction = Literal["lower", "higher", "neutral"]
 Scale = Literal["log", "count"]
 Margin = Literal["time", "memory"]
@@ -43,6 +46,25 @@ _ALONE: tuple[tuple[str, str, Scale], ...] = (
     ("cpu", "CPU time", "log"),
     ("user", "user time", "log"),
     ("sys", "system time", "count"),
+)
+
+# Counts of a simulated machine: name, title without the label, unit, direction, what it is.
+_SIMULATED_COUNTS: tuple[tuple[str, str, str, Direction, str], ...] = (
+    ("coherence_misses", "coherence misses", "1", "lower", "of lines that the core had and lost to another core's write"),
+    ("transfers", "line transfers", "1", "lower", "lines that came from another core's cache"),
+    ("far_transfers", "line transfers from afar", "1", "lower", "those from another socket or cluster of cores"),
+    ("invalidations", "invalidations", "1", "lower", "copies of lines that another core's write took away"),
+    ("atomics", "atomic operations", "1", "lower", ""),
+    ("lock_handovers", "lock hand-overs", "1", "lower", "a lock taken by another thread than had it last"),
+    ("lock_waiting", "lock waiting", "s", "lower", "asleep in the kernel for a lock, of all threads together"),
+    ("futex_waits", "futex waits", "1", "lower", ""),
+    ("page_faults", "page faults", "1", "lower", "first touches of a page, also after it was given back"),
+    ("l1_misses", "L1 misses", "1", "lower", ""),
+    ("l2_misses", "L2 misses", "1", "lower", ""),
+    ("l3_misses", "L3 misses", "1", "lower", ""),
+    ("instructions", "instructions", "1", "lower", "in user space, of all threads together"),
+    ("loads", "loads", "1", "neutral", ""),
+    ("stores", "stores", "1", "neutral", ""),
 )
 
 # Order is display order. "Over the whole process tree" unless said otherwise.
@@ -136,6 +158,13 @@ METRICS: dict[str, Metric] = _metrics(
         about="change of the cache of files around the look that saw the group's peak",
     ),
     Metric("sample_gap", "largest sampling gap", "s", "neutral", about="longest time between two memory samples"),
+    Metric(SIMULATED_TIME, "simulated time", "s", about="of the whole program on the simulated machine"),
+    Metric(SIMULATED_PHASE, "simulated time measured", "s", about="of the phase that a mutator measures"),
+    Metric(SIMULATED_MEMORY, "simulated peak memory", "B", margin="memory", about="pages touched and not given back"),
+    *(
+        Metric(SIMULATED + name, f"simulated {title}", unit, direction, "count", about=about)
+        for name, title, unit, direction, about in _SIMULATED_COUNTS
+    ),
 )
 
 PRIMARY_TIME = "wall"
@@ -154,6 +183,19 @@ def own_metric(name: str, unit: str, direction: Direction, title: str = "") -> M
     """A response that a mutator defines. `unit` is one of the stored units; bytes are judged by the memory margin."""
     margin: Margin = "memory" if unit == "B" else "time"
     return Metric(name, title or name.replace("_", " ").replace("rss", "RSS"), unit, direction, margin=margin)
+
+
+# What stands on a simulated machine for a response of a real one, where it is not the same word.
+_INSTEAD = {
+    "wall": SIMULATED_TIME,
+    **dict.fromkeys((CHARGED, GROUP_CHARGED, PEAK_RSS, "tree_peak_rss", "group_peak"), SIMULATED_MEMORY),
+}
+
+
+def as_simulated(name: str) -> str:
+    """The response on a simulated machine that stands for `name` on a real one: no name serves both, so that none can be
+    taken for the other."""
+    return name if name.startswith(SIMULATED) else _INSTEAD.get(name, SIMULATED + name)
 
 
 def metric_named(name: str) -> Metric:

@@ -24,6 +24,7 @@ from .words import change, percent, plain
 MARKS: dict[Verdict, str] = {"better": " ", "worse": " ", "equivalent": "=", "undecided": "?"}
 KEY = "= same within the margin, ? undecided"
 CHANGE = 13  # columns of `+18.6 % ±0.1=`
+_LABEL = "simulated "  # of titles
 MEAN = 14  # columns of a heading such as `charged memory`
 MOST_LEVEL = 14  # columns of the name of a level or a machine
 MOST_ROWS = 10  # on the first screen; further ones that are out of the race are left out there
@@ -40,7 +41,14 @@ class Column:
 
 
 def answer_heading(analysis: Analysis, preference: Preference = BY_TIME) -> str:
-    """What the table holds, in a line."""
+    """What the table holds, in a line; that it is simulated, if so, which its columns do not repeat."""
+    said = _heading(analysis, preference)
+    if not analysis.simulated.wanted or said.lower().startswith(_LABEL):
+        return said
+    return f"Simulated: {said[:1].lower()}{said[1:]}"
+
+
+def _heading(analysis: Analysis, preference: Preference) -> str:
     by = dependence(analysis, preference) or machine_levels(analysis, preference)
     if by is not None:
         return f"{level_heading(by, analysis.baseline)}; {_better(by.metric)}"
@@ -91,7 +99,7 @@ def _columns(analysis: Analysis) -> list[Column]:
     single = len({c.workload for c in analysis.cells}) == 1
     made = []
     for metric in shown_metrics(analysis):
-        title, noun = metric_named(metric).title, noun_of(metric_named(metric))
+        title, noun = (text.removeprefix(_LABEL) for text in (metric_named(metric).title, noun_of(metric_named(metric))))
         if single:
             made.append(Column(title[:MEAN], max(11, len(title[:MEAN])), _mean_of(analysis, metric)))
         which = f"{noun}: {title}" if not single and metric == analysis.memory and title != noun else ""

@@ -20,6 +20,8 @@ def control_in_words(analysis: Analysis) -> str:
     if control.alarming:
         where = listed([control_place(analysis, *place) for place in control.misleads], MOST_PLACES)
         why = "something else than the allocator decides here. See heapyard doctor."
+        if analysis.simulated.wanted:
+            why = "the order of threads and the place of memory decide more than the allocator. Simulate more blocks."
         return f"A/A control: {base} DIFFERS from itself ({where}): {why}"
     if all(cell.blocks < 2 for cell in analysis.cells):
         return f"A/A control: one block cannot tell whether {base} differs from itself."

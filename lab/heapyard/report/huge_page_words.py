@@ -8,7 +8,10 @@ from ..model.record import Record
 
 
 def huge_pages_of(record: Record) -> str:
-    """Such as "huge pages on request (madvise)"; "" where an old experiment does not tell. O(treatments)."""
+    """Such as "huge pages on request (madvise)"; "" where an old experiment does not tell, or the machine is simulated.
+    O(treatments)."""
+    if record.experiment.settings.simulated.wanted:
+        return ""
     levels = list(dict.fromkeys(t.levels.get(FACTOR, "default") for t in record.experiment.treatments))
     own = in_words(mode_of(record))
     if own and any(FACT in later for later in record.environment.values() if isinstance(later, dict)):

@@ -32,6 +32,7 @@ def answer(analysis: Analysis, record: Record, preference: Preference = BY_TIME)
             "created": record.created,
             "heapyard": record.version,
             "seed": settings.seed,
+            "simulated": asdict(settings.simulated) if settings.simulated.wanted else None,
             "huge_pages": {"machine": mode_of(record), "told": huge_pages_of(record)},
             "verdict": verdict(analysis, preference),
             "answer": asdict(answered(analysis, preference))

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model.analysis import Analysis, ByLevel, Comparison, Overall
 from ..model.metrics import metric_named
 from ..model.preference import BY_TIME, Preference
+from ..model.simulation import Simulated
 from ..model.units import counted
 from .another_program import another_program
 from .choice import choose, dominated, others_chosen, sides
@@ -49,7 +50,17 @@ def headline(analysis: Analysis, preference: Preference = BY_TIME) -> str:
 
 
 def answered(analysis: Analysis, preference: Preference = BY_TIME) -> Answer:
-    """Every part of the answer. O(treatments^2 + cells)."""
+    """Every part of the answer; its headline says so where nothing was measured. O(treatments^2 + cells)."""
+    found = _answered(analysis, preference)
+    return replace(found, headline=labelled(found.headline, analysis.simulated))
+
+
+def labelled(text: str, simulated: Simulated) -> str:
+    """`Simulated on a server with 64 cores: ...`; the text alone where it is of a real machine."""
+    return f"Simulated on a {simulated.words}: {text}" if simulated.wanted else text
+
+
+def _answered(analysis: Analysis, preference: Preference) -> Answer:
     time, memory = analysis.over_all(analysis.time), analysis.over_all(analysis.memory)
     if time is None or not time.comparisons:
         return Answer(_alarm(analysis), _without_comparison(analysis))

@@ -79,6 +79,7 @@ def analyse(observations: Observations) -> Analysis:
         workload_noun="program" if programs else "workload",
         time=settings.time_metric,
         memory=settings.memory_metric,
+        simulated=settings.simulated,
         notes=notes_on(observations, made, cells, overall, machines),
     )
 

@@ -72,14 +72,16 @@ def load_record(reference: str | Path, parent: Path | None = None) -> Record:
             environment=environment,
             trials=trials,
             events=rows.read_events(connection),
-            observations=observations_of(experiment, trials, _processors(environment), machines),
+            observations=observations_of(experiment, trials, _processors(environment, experiment.settings), machines),
             memory=read_memory_parts(folder),
             nodes=nodes,
         )
 
 
-def _processors(environment: dict[str, object]) -> int:
-    """Processors that trials could use, as the snapshot at the start says; 0 if it does not."""
+def _processors(environment: dict[str, object], settings: Settings) -> int:
+    """Processors that trials could use: of the simulated machine, else as the snapshot at the start says; 0 if it does not."""
+    if settings.simulated.wanted:
+        return settings.simulated.cores
     usable = environment.get("cpus_allowed")
     return len(usable) if isinstance(usable, list) else 0
 

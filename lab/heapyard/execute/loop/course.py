@@ -51,7 +51,8 @@ class Course:
         if self.plan:
             self.event(RESUMED, f"after {self.plan.done} of {self.plan.planned} blocks")
             return
-        self.plan.extend(WARM_UP, [self.settings.baseline], range(1))
+        if not self.settings.simulated.wanted:  # whose caches are cold whatever ran before
+            self.plan.extend(WARM_UP, [self.settings.baseline], range(1))
         if self.settings.blocks is None:
             self.plan.extend(PILOT, list(self.treatments), range(self.settings.pilot_blocks))
         else:
@@ -87,6 +88,7 @@ class Course:
     def errand(self, block: Block, out: int = 0) -> Errand:
         """All that it takes to run the block, as it stands now. `out`: blocks elsewhere that a guard may cut short yet."""
         dropped, settings = self.tally.dropped(), self._settings_for(block.workload)
+        settings = replace(settings, simulated=settings.simulated.for_round(block.round))
         shared = self._shares(block)
         return Errand(
             block=block,

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -71,6 +73,9 @@ class Runner:
         if errand.slice:
             yield from self._together(errand, recorder)
             return
+        if errand.settings.simulated.wanted:
+            yield from self._at_once(errand, recorder)
+            return
         for position in errand.positions:
             yield position, self._alone(errand, position, recorder)
 
@@ -96,6 +101,32 @@ class Runner:
         seconds = (time.monotonic() - begin) / len(errand.positions)
         ended = zip(errand.positions, outcomes, strict=True)
         return [(position, self._end(errand, position, one, lambda: seconds, recorder)) for position, one in ended]
+
+    def _at_once(self, errand: Errand, recorder: Recorder) -> Iterator[tuple[int, TrialOutcome]]:
+        """On simulated machines: as many at a time as there are processors, for a simulated clock does not see the others. Each is
+        charged its share of that time."""
+        jobs = min(len(os.sched_getaffinity(0)), len(errand.positions))
+        waiting, running = list(errand.positions), dict[Future[TrialOutcome], tuple[int, float]]()
+        with ThreadPoolExecutor(max(jobs, 1)) as pool:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < jobs:
+                        self._heed()
+                        position = waiting.pop(0)
+                        recorder.begin([position])
+                        running[pool.submit(self.launch, errand, position)] = position, time.monotonic()
+                    ended = wait(running, return_when=FIRST_COMPLETED)[0]
+                    for future in ended:
+                        yield self._share(errand, future, *running.pop(future), jobs, recorder)
+            finally:  # who takes no more of them has their ends written down all the same
+                for future, begun in running.items():
+                    self._share(errand, future, *begun, jobs, recorder)
+
+    def _share(
+        self, errand: Errand, future: Future[TrialOutcome], position: int, begin: float, jobs: int, recorder: Recorder
+    ) -> tuple[int, TrialOutcome]:
+        outcome = future.result()
+        return position, self._end(errand, position, outcome, lambda: (time.monotonic() - begin) / jobs, recorder)
 
     def launch(self, errand: Errand, position: int, turns: socket.socket | None = None) -> TrialOutcome:
         """One launch in a fresh folder, not recorded."""

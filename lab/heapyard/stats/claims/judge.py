@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...model.claim import Claim, ClaimVerdict, Judgement
-from ...model.metrics import metric_named
+from ...model.metrics import as_simulated, metric_named
 from ...model.observations import Observations
 from . import growth, levels, ratios
 from .part import Part, Selected, select
@@ -37,7 +37,11 @@ def judge_all(observations: Observations, made: Sequence[Table] | None = None) -
     if not observations.claims:
         return ()
     made = tables(observations) if made is None else made
-    return tuple(judge(claim, observations, made) for claim in observations.claims)
+    judged = (judge(claim, observations, made) for claim in observations.claims)
+    machine = observations.settings.simulated
+    if machine.wanted:
+        return tuple(replace(one, evidence=f"simulated on a {machine.words}: {one.evidence}") for one in judged)
+    return tuple(judged)
 
 
 def judge(claim: Claim, observations: Observations, made: Sequence[Table] | None = None) -> Judgement:
@@ -50,7 +54,8 @@ def judge(claim: Claim, observations: Observations, made: Sequence[Table] | None
         )
     made = tables(observations) if made is None else made
     if _in_instructions_too(claim):
-        return _beside_time(_judged(claim, observations, made), _judged(replace(claim, metric=COUNTED), observations, made))
+        counted = as_simulated(COUNTED) if observations.settings.simulated.wanted else COUNTED
+        return _beside_time(_judged(claim, observations, made), _judged(replace(claim, metric=counted), observations, made))
     return _judged(claim, observations, made)
 
 

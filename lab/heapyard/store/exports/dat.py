@@ -19,6 +19,7 @@ from statistics import mean, stdev
 
 from ...model.errors import HeapyardError
 from ...model.figure import is_number
+from ...model.metrics import as_simulated
 from ...model.record import Record, TrialRecord
 from ..results import read_result
 
@@ -112,13 +113,13 @@ def _acdc_files(record: Record, view: _View, treatment: str, levels: Levels) -> 
     else:
         rates, unit = dict.fromkeys(rates, 1e3), "in milliseconds (the results name no counter)"
     for name, wanted in _ACDC.items():
-        metrics = [metric + suffix for metric in wanted]
+        metrics = [_response(record, metric + suffix) for metric in wanted]
         times = [
             (level, [sum(t.metrics[m] for m in metrics) * rates[t.id] for t in those if _has(t, *metrics)])
             for level, those in levels
         ]
         yield from _three_columns(record, view, f"{_file_name(treatment)}-{name}.dat", unit, times)
-    memory = _MEMORY + suffix
+    memory = _response(record, _MEMORY + suffix)
     sizes = [(level, [t.metrics[memory] / 1024 for t in those if _has(t, memory)]) for level, those in levels]
     yield from _three_columns(record, view, f"{_file_name(treatment)}-memcons.dat", "in kilobytes", sizes)
 
@@ -140,7 +141,9 @@ def _three_columns(
 
 
 def _machine(record: Record) -> str:
-    """Processor and kernel; its name stays with its owner."""
+    """Processor and kernel, or the machine that was simulated; its name stays with its owner."""
+    if record.experiment.settings.simulated.wanted:
+        return f"a simulated {record.experiment.settings.simulated.words}"
     cpu = record.environment.get("cpu")
     model = cpu.get("model") if isinstance(cpu, dict) else None
     return f"{model or 'an unknown processor'}, Linux {record.environment.get('kernel', 'unknown')}"
@@ -149,7 +152,8 @@ def _machine(record: Record) -> str:
 def _other_files(record: Record, view: _View, treatment: str, levels: Levels) -> Iterator[Path]:
     wanted = "throughput" if record.experiment.programs[0].name.split()[0] == "larson" else "wall_time"
     word, unit = ("ops", "operations per second") if wanted == "throughput" else ("time", "seconds")
-    rows = [(level, [t for t in those if _has(t, wanted, _MEMORY)]) for level, those in levels]
+    wanted, memory_response = _response(record, wanted), _response(record, _MEMORY)
+    rows = [(level, [t for t in those if _has(t, wanted, memory_response)]) for level, those in levels]
     rows = [(level, those) for level, those in rows if those]
     if not rows:
         return
@@ -157,7 +161,7 @@ def _other_files(record: Record, view: _View, treatment: str, levels: Levels) ->
     averaged = [f"# repetitions: {_runs(rows)}", f"# {view.factor},{word},sd,rss_kb,sd_rss_kb; {word} in {unit}"]
     raw = []
     for level, those in rows:
-        values, memory = [t.metrics[wanted] for t in those], [t.metrics[_MEMORY] / 1024 for t in those]
+        values, memory = [t.metrics[wanted] for t in those], [t.metrics[memory_response] / 1024 for t in those]
         averaged.append(",".join([level, *(f"{f(those):f}" for those in (values, memory) for f in (mean, _sd))]))
         raw += [
             f'{{ "{view.factor}": {level} , "{word}":  {value:f} , "rss": {rss:f} }}'
@@ -172,12 +176,19 @@ def _written(path: Path, lines: list[str]) -> Path:
     return path
 
 
+def _response(record: Record, name: str) -> str:
+    """What the trials of this experiment have under that name."""
+    return as_simulated(name) if record.experiment.settings.simulated.wanted else name
+
+
 def _has(trial: TrialRecord, *metrics: str) -> bool:
     return all(metric in trial.metrics for metric in metrics)
 
 
 def _cycles_per_second(record: Record, trial: TrialRecord) -> float:
-    """The counter's rate as that trial measured it; 0 where its result does not say."""
+    """The counter's rate as that trial measured it; 0 where its result does not say, or its clock was simulated."""
+    if record.experiment.settings.simulated.wanted:
+        return 0.0
     return float(read_result(record.path, trial.result).get("cycles_per_second", 0.0)) if trial.result else 0.0
 
 

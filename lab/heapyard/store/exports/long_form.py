@@ -27,6 +27,7 @@ COLUMNS = {
     "levels": "VARCHAR",
     "block": "BIGINT",
     "node": "VARCHAR",
+    "simulated": "VARCHAR",
     "attempt": "BIGINT",
     "stage": "VARCHAR",
     "position": "BIGINT",
@@ -45,6 +46,7 @@ COLUMNS = {
 def long_rows(record: Record) -> Iterator[dict[str, object]]:
     """Every metric of every trial, in the order they ran; a trial without metrics gives one row without a metric."""
     treatments = {t.label: t for t in record.experiment.treatments}
+    simulated = record.experiment.settings.simulated
     for trial in record.trials:
         treatment = treatments[trial.treatment]
         about = {
@@ -59,6 +61,7 @@ def long_rows(record: Record) -> Iterator[dict[str, object]]:
             "levels": json.dumps(treatment.levels, sort_keys=True),
             "block": trial.block,
             "node": trial.node,
+            "simulated": simulated.words if simulated.wanted else "",
             "attempt": trial.attempt,
             "stage": trial.stage,
             "position": trial.position,
