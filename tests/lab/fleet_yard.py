@@ -42,7 +42,7 @@ class Nodes:
         self.cancelled: list[str] = []
         self.waiting: dict[str, Path] = {}
         self.mishap: Callable[[int, Path], bool] = lambda number, folder: False
-        self.words = ""
+        self.words, self.why = "", ""
         self.go_on = False  # does a job take further blocks, as real ones do?
         self._monkeypatch = monkeypatch
 
@@ -69,7 +69,7 @@ class Nodes:
                 carry_out_block(str(folder), self.launch)
 
     def jobs(self) -> dict[str, Job]:
-        return {job: Job(job, "PENDING") for job in self.waiting}
+        return {job: Job(job, "PENDING", why=self.why) for job in self.waiting}
 
     def last_words(self, job: str) -> str:
         return self.words

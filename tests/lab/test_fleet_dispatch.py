@@ -380,3 +380,17 @@ def test_a_job_that_slurm_begins_again_gives_up_its_block_and_takes_another(
     complete(site)
     assert ["Slurm has begun the job again" in text for text in site.events(kinds.REPEATED)] == [True]
     assert len([t for t in site.record().trials if not t.counted and t.stage == "main"]) in (1, 2), "what was measured is kept"
+
+
+def test_a_block_whose_job_was_put_back_into_the_queue_does_not_wait_for_it(site: Site) -> None:
+    """Slurm begins a requeued job after two minutes; other nodes are free before."""
+    def put_back(number: int, folder: Path) -> bool:
+        if number == 3:
+            lease.take(folder, "n3", "3", 0.0)
+            site.engine.waiting["3"] = folder
+        return number == 3
+
+    site.engine.mishap, site.engine.why = put_back, "BeginTime"
+    assert site.run() == "finished"
+    complete(site)
+    assert ["on n3, was put back into the queue" in text for text in site.events(kinds.REPEATED)] == [True]

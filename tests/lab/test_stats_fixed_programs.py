@@ -14,7 +14,7 @@ from heapyard.model.analysis import Interval
 from heapyard.model.experiment import Settings
 from heapyard.stats.contrasts import Contrasts
 from heapyard.stats.fixed_programs import FixedPrograms, excess
-from heapyard.stats.satterthwaite import satterthwaite
+from heapyard.stats.satterthwaite import satterthwaite, satterthwaite_of_two
 
 NO_MARGIN = Settings(margin_time=1e-9, margin_memory=1e-9)
 
@@ -148,6 +148,16 @@ def test_shares_of_the_noise_name_the_noisiest_program() -> None:
 def test_satterthwaite_knows_welch() -> None:
     assert satterthwaite([2.0, 2.0], [9, 9]) == 18 and satterthwaite([1.0, 0.0], [5, 50]) == 5
     assert satterthwaite([1.0, math.nan], [5, 5]) == 0 and satterthwaite([], []) == 0 and satterthwaite([0.0], [3]) == 3
+
+
+def test_satterthwaite_of_two_agrees_with_that_of_any_number() -> None:
+    luck = np.random.default_rng(1)
+    variances = np.concatenate([luck.exponential(size=50), [0.0, math.nan, 1e-300, 1e6]])
+    dfs = np.concatenate([luck.integers(0, 40, 50), [3, 5, 20_000, 20_000]])
+    for v, df in zip(variances, dfs, strict=True):
+        found = satterthwaite_of_two(v, df, variances, dfs)
+        assert found.tolist() == [satterthwaite([v, w], [df, d]) for w, d in zip(variances, dfs.tolist(), strict=True)]
+
 
 
 def test_how_far_two_ratios_are_apart() -> None:

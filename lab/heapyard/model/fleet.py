@@ -13,8 +13,9 @@ Engine = Literal["", "slurm", "local"]
 class Fleet:
     """What the user asked for. `engine` "" is this machine itself, without any of what follows.
 
-    "slurm": exclusive jobs, each of which runs block after block. "local": a process of this machine for each block, one at a time, as a test of the
-    way that blocks travel. The words `partition`, `constraint` and `account` are those of Slurm's sbatch; "" leaves them out.
+    "slurm": exclusive jobs, each of which runs block after block. "local": a process of this machine for each block, one at a
+    time, as a test of the way that blocks travel. The words `partition`, `constraint` and `account` are those of Slurm's
+    sbatch; "" leaves them out.
     """
 
     engine: Engine = ""

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 MOST = 10_000  # beyond, Student's t is the normal distribution to four digits
 
 
@@ -19,3 +22,14 @@ def satterthwaite(variances: Sequence[float], dfs: Sequence[int]) -> int:
     parts = sum((v / total) ** 2 / df for v, df in zip(variances, dfs, strict=True)) if total > 0 else 0.0
     found = 1 / parts if parts > 0 else sum(dfs)
     return int(min(max(found, min(dfs)), MOST))
+
+
+def satterthwaite_of_two(variance: float, df: int, variances: NDArray[np.float64], dfs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`satterthwaite` of one variance with each of many, all at once. O(n)."""
+    total = variance + variances
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = (variance / total) ** 2 / df + (variances / total) ** 2 / dfs
+        found = np.where(total > 0, 1 / parts, df + dfs)
+    least = np.minimum(df, dfs)
+    known = (least >= 1) & ~np.isnan(total)
+    return np.where(known, np.minimum(np.maximum(np.where(known, found, 0), least), MOST), 0).astype(np.int64)

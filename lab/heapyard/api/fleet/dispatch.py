@@ -248,12 +248,13 @@ class Dispatch:
                 waiting.append(out)
             else:
                 out.job = holder.job or out.job
-                lives = out.job in jobs
+                lives = out.job in jobs and not jobs[out.job].put_back
             out.gone = 0 if lives else out.gone + 1
             if out.gone > 1 and not (out.folder / CLOSING).exists():
                 words = self._engine.last_words(out.job) if out.job else ""
                 where = f" on {holder.holder}" if holder else ", which was not begun"
-                self._give_up(course, out, f"its job {out.job or '(unknown)'}{where}, ended without a word"
+                ended = "was put back into the queue" if out.job in jobs else "ended without a word"
+                self._give_up(course, out, f"its job {out.job or '(unknown)'}{where}, {ended}"
                               + (f"; the last in its log: {words}" if words else ""))
                 lost = True
         if not lost:
@@ -265,7 +266,7 @@ class Dispatch:
         if not waiting:
             self._engine.cancel([job.id for job in jobs.values() if job.id in self._given and not job.node])
             return
-        lacking = min(self._at_once, len(self._out)) - len(jobs)
+        lacking = min(self._at_once, len(self._out)) - sum(not job.put_back for job in jobs.values())
         fresh = [out for out in waiting if not out.job]
         again = [out for out in waiting if out.job and jobs][: max(MOST_LOST * self._at_once - self._called_again, 0)]
         chosen = [*fresh, *again][: max(lacking, 0)]

@@ -23,6 +23,11 @@ class Job:
     since: str = ""
     why: str = ""  # it waits
 
+    @property
+    def put_back(self) -> bool:
+        """Whether it waits for a second begin, as Slurm does for two minutes after a requeue."""
+        return self.state.startswith("REQUEUE") or (self.state == "PENDING" and self.why == "BeginTime")
+
 
 class Engine(Protocol):
     """`most`: blocks that may be given out at once. `stays`: jobs go on when the controller ends. `ask`: seconds between
