@@ -37,10 +37,10 @@ void Engine::begin_thread(unsigned vcpu) {
   }
   const std::lock_guard lock(mutex_);
   Ticks time = now();
-  if (current_) {
+  if (const GuestThread* const creator = current_) {
     time += machine_.wake_cycles * kCycle;
-    thread.clear_address = current_->call.arguments[3];  // clone(flags, stack, parent_tid, child_tid, tls)
-    thread.stack = current_->call.arguments[1];
+    thread.clear_address = creator->call.arguments[3];  // clone(flags, stack, parent_tid, child_tid, tls)
+    thread.stack = creator->call.arguments[1];
   }
   thread.number = turns_.add(time);
   thread.core = turns_.core(thread.number);
@@ -73,7 +73,7 @@ void Engine::end_thread(unsigned vcpu) {
 // Gives the turn to the next thread. The mutex is held, and the current thread has been stopped.
 void Engine::hand_over() {
   ++switches_;
-  if (current_) latest_ = std::max(latest_, current_->time);
+  if (GuestThread* const stopped = current_) latest_ = std::max(latest_, stopped->time);
   current_ = nullptr;
   const Turns::Choice choice = turns_.next();
   if (choice.thread == kNobody) {
@@ -97,8 +97,9 @@ void Engine::hand_over() {
 // How far the current thread may go before it has to ask. The mutex is held.
 void Engine::refresh_horizon() {
   const Ticks others = turns_.next().time;
-  current_->exact = others;
-  current_->horizon = std::min(others == kNever ? kNever : others + quantum_, timer_);
+  GuestThread& current = *current_;
+  current.exact = others;
+  current.horizon = std::min(others == kNever ? kNever : others + quantum_, timer_);
 }
 
 void Engine::ask(GuestThread& thread) {

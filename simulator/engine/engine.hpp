@@ -87,7 +87,7 @@ class Engine {
 
   // For threads that the kernel or QEMU holds while they have the turn.
   void watch();
-  bool let_one_go();
+  const GuestThread* let_one_go();
 
   // System calls.
   void futex(GuestThread& thread);
@@ -106,7 +106,10 @@ class Engine {
   std::uint64_t nanoseconds(Ticks time) const;
   Ticks ticks(std::uint64_t nanoseconds) const;
   Ticks process_busy() const;
-  Ticks now() const { return current_ ? current_->time : latest_; }
+  Ticks now() const {
+    const GuestThread* const current = current_;
+    return current ? current->time : latest_;
+  }
 
   friend class Recorder;
 
@@ -122,7 +125,7 @@ class Engine {
   Turns turns_;
   SleepingQueues queues_;
   std::vector<std::unique_ptr<GuestThread>> threads_;
-  GuestThread* current_ = nullptr;
+  std::atomic<GuestThread*> current_ = nullptr;
   Ticks latest_ = 0;                     // when the last turn ended
   std::atomic<std::uint64_t> switches_ = 0;
   std::uint64_t going_ = 0;              // the clear_address of a thread that goes, until the kernel has cleared it

@@ -59,45 +59,45 @@ void Engine::watch() {
     const GuestThread* last = nullptr;
     std::uint64_t last_switches = 0;
     Ticks last_time = 0;
-    bool is_close = false;
+    const GuestThread* passing = nullptr;  // the last one that was let go
     int asleep = 0;
     while (true) {
-      nanosleep(is_close ? &kCloseLook : &kLook, nullptr);
-      is_close = false;
-      const std::lock_guard lock(mutex_);
+      nanosleep(passing ? &kCloseLook : &kLook, nullptr);
+      // Without the mutex, for which a thread might sleep: a second look decides.
       GuestThread* const holder = current_;
-      if (!holder) continue;
-      const Ticks time = *static_cast<volatile const Ticks*>(&holder->time);
-      const bool moved = holder != last || switches_ != last_switches || time != last_time;
-      last = holder, last_switches = switches_, last_time = time;
-      const pid_t tid = holder->tid;
-      const bool sleeps = !moved && tid != 0 && holder->word != GuestThread::kGo && is_asleep(tid);
-      asleep = sleeps ? asleep + 1 : 0;
-      if (!sleeps) continue;
-      if (holder->in_kernel && !holder->empties_code) {
-        if (asleep < patience(holder->call.number)) continue;
+      const std::uint64_t switches = switches_;
+      const Ticks time = holder ? *static_cast<volatile const Ticks*>(&holder->time) : 0;
+      const bool moved = holder != last || switches != last_switches || time != last_time;
+      last = holder, last_switches = switches, last_time = time;
+      asleep = !moved && holder && holder->tid != 0 && holder->word != GuestThread::kGo && is_asleep(holder->tid) ? asleep + 1 : 0;
+      if (asleep == 0) passing = nullptr;
+      if (asleep < 2 || (passing && (passing->word != GuestThread::kWait || !is_asleep(passing->tid)))) continue;
+
+      const std::lock_guard lock(mutex_);
+      if (current_ != holder || switches_ != switches) continue;
+      if (!holder->in_kernel || holder->empties_code) {
+        passing = let_one_go();
+      } else if (asleep >= patience(holder->call.number)) {
         ++outside_;
         turns_.stop(holder->number, holder->time, Turns::State::kOutside);
         hand_over();
-      } else {
-        is_close = let_one_go();
       }
     }
   }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-bool Engine::let_one_go() {
+const GuestThread* Engine::let_one_go() {
   GuestThread* first = nullptr;
   for (const auto& thread : threads_)
     if (thread->waits_in_code && thread->word == GuestThread::kWait && (!first || thread->time < first->time))
       first = thread.get();
-  if (!first) return false;
+  if (!first) return nullptr;
   ++let_go_;
   first->waits_in_code = false;
   first->word = GuestThread::kPass;
   syscall(SYS_futex, &first->word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  return true;
+  return first;
 }
 
 }  // namespace heapyard::simulator
