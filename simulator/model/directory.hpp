@@ -97,6 +97,7 @@ class Directory {
     const bool faults = !of.is_resident;
     of.is_resident = true;
     resident_pages_ += faults;
+    peak_resident_pages_ = std::max(peak_resident_pages_, resident_pages_);
     return faults;
   }
   // Pages that lie within [low, high) are no longer resident; visit(line, entry) for each of their lines that was touched.
@@ -123,6 +124,7 @@ class Directory {
     for (SharedLine& line : shared_) line.forget_counts();
   }
   std::uint64_t resident_pages() const { return resident_pages_; }
+  std::uint64_t peak_resident_pages() const { return peak_resident_pages_; }
 
  private:
   static constexpr std::uint64_t kLeafPages = 1024;
@@ -160,7 +162,7 @@ class Directory {
   std::uint64_t last_key_ = UINT64_MAX, last_page_number_ = UINT64_MAX;
   Leaf* last_leaf_ = nullptr;
   Page* last_page_ = nullptr;
-  std::uint64_t resident_pages_ = 0;
+  std::uint64_t resident_pages_ = 0, peak_resident_pages_ = 0;
   std::deque<SharedLine> shared_;
 };
 

@@ -56,6 +56,7 @@ bool Recorder::write(const char* path) {
   threads(json);
   lines(json);
   warnings(json);
+  json.field("peak_resident_bytes", engine_.memory_.directory().peak_resident_pages() * std::uint64_t{4096});
   json.field("accesses", all.accesses());
   json.field("turns", engine_.switches_.load()).field("let_go", engine_.let_go_).field("outside", engine_.outside_);
   json.field("real_seconds", static_cast<double>(monotonic_ns() - engine_.real_start_) * 1e-9);

@@ -124,7 +124,7 @@ class Run:
     lines: tuple[Line, ...]
     real_seconds: float
     accesses: int
-    memory: int | None = None  # bytes of the largest sum of pages that the program had touched and not given back
+    memory: int  # bytes: the most pages that the program had touched and not given back
     measured: Counts | None = None
     false_sharing_lines: int = 0  # of all lines
     warnings: tuple[str, ...] = ()  # what was not simulated

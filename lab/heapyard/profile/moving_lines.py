@@ -45,7 +45,7 @@ def _owner(line: Line, names: Names) -> str:
     """`main_arena in libc.so.6`, `a block of the heap`, `data of libjemalloc.so.2`."""
     module = Path(line.owner.module).name
     found = (names.get((place.module, place.offset)) for place in _written(line))
-    variables = list(dict.fromkeys(short(frames[0].function) for frames in found if frames))
+    variables = list(dict.fromkeys(short(frames[0].function).removeprefix("heapyard::") for frames in found if frames))
     if variables:
         return f"{listed(variables)} in {module}"
     return f"{_KINDS[line.kind]} of {module}" if module else _KINDS[line.kind]

@@ -29,11 +29,9 @@ def left_out(run: Run) -> str:
 def responses_of(run: Run) -> dict[str, float]:
     """What the machine says of the run, by the names of model.metrics."""
     counts = {name.removesuffix("_seconds"): float(value) for name, value in asdict(run.counts).items()}
-    found = {SIMULATED_TIME: run.seconds} | {SIMULATED + name: value for name, value in counts.items()}
+    found = {SIMULATED_TIME: run.seconds, SIMULATED_MEMORY: float(run.memory)} | {SIMULATED + name: value for name, value in counts.items()}
     if run.measured_seconds is not None:
         found[SIMULATED_PHASE] = run.measured_seconds
-    if run.memory is not None:
-        found[SIMULATED_MEMORY] = float(run.memory)
     return found
 
 

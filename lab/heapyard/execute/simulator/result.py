@@ -42,7 +42,7 @@ def run_of(given: dict[str, Any]) -> Run:
         lines=tuple(_line(line) for line in given["lines"]),
         real_seconds=float(given["real_seconds"]),
         accesses=int(given["accesses"]),
-        memory=int(given["peak_resident_bytes"]) if "peak_resident_bytes" in given else None,
+        memory=int(given["peak_resident_bytes"]),
         measured=None if given["measured"] is None else _counts(given["measured"]),
         false_sharing_lines=int(given["false_sharing_lines"]),
         warnings=tuple(map(str, given.get("warnings", ()))),
