@@ -98,8 +98,9 @@ void Engine::hand_over() {
 void Engine::refresh_horizon() {
   const Ticks others = turns_.next().time;
   GuestThread& current = *current_;
+  const Ticks quantum = current.time < current.close_until ? std::min(quantum_, kCloseQuantum * kCycle) : quantum_;
   current.exact = others;
-  current.horizon = std::min(others == kNever ? kNever : others + quantum_, timer_);
+  current.horizon = std::min(others == kNever ? kNever : others + quantum, timer_);
 }
 
 void Engine::ask(GuestThread& thread) {

@@ -7,6 +7,7 @@
 // the program, so that the same seed gives the same run.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,6 +29,10 @@ struct Options {
 };
 
 inline constexpr unsigned kMostCpus = 4096;  // of QEMU at the same time
+
+// A thread that has met another core at a line runs close to the others for a while: one that waits for a word must not be
+// ahead when the word changes. 50 cycles are less than any transfer takes.
+inline constexpr Ticks kCloseQuantum = 50, kCloseCycles = 5000;
 
 class Engine {
  public:
@@ -54,7 +59,16 @@ class Engine {
   }
   void access(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, Kind kind, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
-    thread.time += memory_.access({thread.core, thread.number, address, bytes, kind, code}, thread.counts) * kCycle;
+    const Access access{thread.core, thread.number, address, bytes, kind, code, thread.time / kCycle};
+    const std::uint32_t cycles = memory_.access(access, thread.counts);
+    if (cycles == 0) return;
+    thread.time += cycles * kCycle;
+    if (const std::uint64_t met = thread.counts.met_others(); met != thread.met) [[unlikely]] {
+      thread.met = met;
+      thread.close_until = thread.time + kCloseCycles * kCycle;
+      if (thread.exact < kNever - kCloseQuantum * kCycle)
+        thread.horizon = std::min<Ticks>(thread.horizon, thread.exact + kCloseQuantum * kCycle);
+    }
   }
   void atomic(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];

@@ -33,6 +33,8 @@ struct alignas(128) GuestThread {
   CoreNumber core = 0;
   ThreadNumber number = 0;
   Counts counts;
+  std::uint64_t met = 0;  // counts.met_others() when it last met another core
+  Ticks close_until = 0;  // because of that
 
   // How many of the next atomics of an instruction are expected to meet other cores. Instructions share the entries.
   std::uint8_t& contention(std::uint64_t code) { return contention_[(code ^ code >> 8) % contention_.size()]; }

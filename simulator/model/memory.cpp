@@ -15,6 +15,10 @@ std::uint64_t bytes_of(const Access& access) {
 
 bool writes(const Access& access) { return access.kind != Kind::kLoad; }
 
+std::uint32_t wait_for(const SharedLine& shared, const Access& access) {
+  return shared.arrives > access.cycle ? static_cast<std::uint32_t>(shared.arrives - access.cycle) : 0;
+}
+
 }  // namespace
 
 Memory::Memory(const Machine& machine, std::uint32_t cores, bool spread) : machine_(machine), spread_(spread) {
@@ -32,7 +36,9 @@ std::uint32_t Memory::split(const Access& whole, Counts& counts) {
   first.bytes = static_cast<std::uint32_t>(kLineBytes - whole.address % kLineBytes);
   second.address += first.bytes;
   second.bytes -= first.bytes;
-  return access(first, counts) + access(second, counts);
+  const std::uint32_t cycles = access(first, counts);
+  second.cycle += cycles;
+  return cycles + access(second, counts);
 }
 
 std::uint32_t Memory::beyond_l1(const Access& access, Line line, Slot* slot, Counts& counts) {
@@ -84,7 +90,11 @@ std::uint32_t Memory::beyond_l1(const Access& access, Line line, Slot* slot, Cou
     install(access.core, line, flags);
   }
   if (access.kind == Kind::kAtomic) note_atomic(access, entry, counts);
-  if (writes(access) && entry.shared != 0) note_store(access, directory_.shared(entry));
+  if (writes(access) && entry.shared != 0) {
+    SharedLine& shared = directory_.shared(entry);
+    note_store(access, shared);
+    shared.arrives = std::max(shared.arrives, access.cycle + cycles);
+  }
   return cycles;
 }
 
@@ -113,10 +123,12 @@ std::uint32_t Memory::fetch_shared(const Access& access, SharedLine& shared, Cou
     shared.lost.remove(access.core);
     note_code(access, shared);
   }
+  const std::uint32_t wait = wait_for(shared, access);
   std::uint32_t cycles;
   if (shared.owner != kNobody) {
     const CoreNumber owner = shared.owner;
     cycles = distance(owner, access.core);
+    shared.arrives = access.cycle + wait + cycles;
     ++counts[Count::kTransfers];
     ++shared.transfers;
     if (cluster_of(owner) != own) ++counts[Count::kFarTransfers];
@@ -151,14 +163,15 @@ std::uint32_t Memory::fetch_shared(const Access& access, SharedLine& shared, Cou
   } else if (alone) {
     shared.owner = access.core;
   }
-  return cycles;
+  return wait + cycles;
 }
 
 // A write to a line that the core may only read.
 std::uint32_t Memory::upgrade(const Access& access, SharedLine& shared, Counts& counts) {
   ++counts[Count::kUpgrades];
   note_code(access, shared);
-  const std::uint32_t cycles = std::max(machine_.l3.cycles, take_from_holders(access, shared, counts));
+  const std::uint32_t cycles =
+      wait_for(shared, access) + std::max(machine_.l3.cycles, take_from_holders(access, shared, counts));
   shared.owner = access.core;
   shared.tenure = 0;
   if (Slot* const in_l2 = cores_[access.core].l2.find(shared.line)) *in_l2 |= kWritable;

@@ -23,7 +23,8 @@ struct Access {
   std::uint64_t address;
   std::uint32_t bytes;  // at most a line's
   Kind kind;
-  std::uint64_t code;  // address of the instruction
+  std::uint64_t code;   // address of the instruction
+  std::uint64_t cycle;  // when it begins
 };
 
 class Memory {
@@ -31,8 +32,9 @@ class Memory {
   // `spread`: neighbouring cores lie in different clusters; else a cluster is filled before the next one.
   Memory(const Machine& machine, std::uint32_t cores, bool spread);
 
-  // Cycles that the access takes beyond a hit in L1, which the instruction's own cycles contain; counts it. O(1) when
-  // it hits, O(ways + holders) when not.
+  // Cycles that the access takes beyond a hit in L1, which the instruction's own cycles contain; counts it. A line goes from
+  // core to core one way at a time: who comes while it is under way waits for its arrival. O(1) when it hits, O(ways +
+  // holders) when not.
   std::uint32_t access(const Access& access, Counts& counts) {
     const Line line = access.address / kLineBytes;
     if (access.address % kLineBytes + access.bytes > kLineBytes) [[unlikely]]
