@@ -152,6 +152,7 @@ def _show_trial(record: Record, number: int) -> None:
     from ..model.metrics import metric_named
     from ..model.units import format_value
     from ..store.records import trial_detail
+    from .simulated_trial import lines_in_words, machine_in_words
 
     trial = next((t for t in record.trials if t.id == number), None)
     if trial is None:
@@ -159,6 +160,8 @@ def _show_trial(record: Record, number: int) -> None:
         raise UsageError(f"experiment {record.id} has no trial {number}; {ran}")
     treatment = next(t for t in record.experiment.treatments if t.label == trial.treatment)
     allocator = treatment.allocator
+    detail = trial_detail(record.path, trial.id)
+    moved, simulated = detail.pop("lines", []), detail.pop("simulated", None)
     lines = [
         ("experiment", record.id),
         ("program", trial.workload),
@@ -182,8 +185,9 @@ def _show_trial(record: Record, number: int) -> None:
         ("result", f"{record.path / 'results' / trial.result}.zst" if trial.result else ""),
         *(
             (name, json.dumps(value) if isinstance(value, (list, dict)) else str(value))
-            for name, value in trial_detail(record.path, trial.id).items()
+            for name, value in detail.items()
         ),
+        ("simulated", machine_in_words(simulated) if simulated else ""),
     ]
     width = max(len(name) for name, _ in lines)
     for name, value in lines:
@@ -194,5 +198,9 @@ def _show_trial(record: Record, number: int) -> None:
         metric = metric_named(name)
         exact = f"{response!r} {metric.unit}" if metric.unit != "1" else f"{response:.17g}"
         click.echo(f"{metric.title:28}  {format_value(response, metric.unit):>14}  {exact}")
+    if moved:
+        click.echo("\nsimulated lines that moved between cores, and who writes them:")
+        for line in lines_in_words(moved, trial.metrics.get("simulated_transfers", 0.0)):
+            click.echo(f"  {line}")
     if trial.stderr_tail:
         click.echo(f"\nthe end of its standard error:\n{trial.stderr_tail.rstrip()}")

@@ -7,7 +7,7 @@ import hashlib
 import os
 import socket
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from signal import Signals
@@ -85,7 +85,7 @@ def run_trial(
         guards=readings,
         tripped=tripped,
         stderr_tail=errors[-2000:],
-        command_line=pasteable(launch.command, _shown(program, treatment, scene), stdin=program.stdin),
+        command_line=pasteable(*_repeatable(program, treatment, settings, scene, launch), stdin=program.stdin),
         provider=provider_of(testimonies, found.get("pid", -1)),
         exit_code=found.get("exit_code"),
         signal=found.get("signal"),
@@ -260,6 +260,26 @@ def answer_digest(program: Program, launch: Launch, scene: Scene) -> str:
             inner = "missing"
         total.update(f"{path.name} {inner}\n".encode())
     return total.hexdigest()
+
+
+def _repeatable(
+    program: Program, treatment: Treatment, settings: Settings, scene: Scene, launch: Launch
+) -> tuple[Sequence[str], dict[str, str]]:
+    """The command that repeats a launch by hand, and its environment."""
+    if not settings.simulated.wanted:
+        return launch.command, _shown(program, treatment, scene)
+    machine = settings.simulated.for_trial(program.processors, is_control=treatment.role == "control")
+    allocator = treatment.allocator
+    which = ["--allocator", f"{allocator.name}={allocator.library}"] if allocator.provenance == f"user: {allocator.library}" else [
+        "--allocators", allocator.name
+    ]
+    words = ["heapyard", "simulate", "--machine", machine.machine, "--cores", str(machine.cores), "--seed", str(machine.seed)]
+    command = [scene.fill(word, program) for word in program.command]
+    if program.mutator:  # by its name, and its result goes where simulate reads it
+        command = [Path(command[0]).name, *command[1 : command.index("--json")]]
+    return [*words, *which, "--", *command, *treatment.arguments], {
+        name: scene.fill(value, program) for name, value in program.env.items()
+    }
 
 
 def _shown(program: Program, treatment: Treatment, scene: Scene) -> dict[str, str]:

@@ -43,7 +43,9 @@ class Column:
 def answer_heading(analysis: Analysis, preference: Preference = BY_TIME) -> str:
     """What the table holds, in a line; that it is simulated, if so, which its columns do not repeat."""
     said = _heading(analysis, preference)
-    return f"Simulated: {said[:1].lower()}{said[1:]}" if analysis.simulated.wanted else said
+    if not analysis.simulated.wanted or said.lower().startswith(_LABEL):
+        return said
+    return f"Simulated: {said[:1].lower()}{said[1:]}"
 
 
 def _heading(analysis: Analysis, preference: Preference) -> str:
