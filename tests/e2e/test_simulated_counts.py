@@ -50,11 +50,17 @@ class Met:
         order = self.printed["order"]
         return sum(order[i] != order[i - 1] for i in range(1, len(order)))
 
+    @property
+    def alone(self) -> float:
+        """How many atomics threads may do before all have begun: each starts within some quanta of the others."""
+        atomics_in_quantum = self.record["quantum_cycles"] / self.record["machine"]["atomic_cycles"]
+        return len(self.record["threads"]) * 4 * atomics_in_quantum
+
 
 def met(folder: Path, kind: str, threads: int, operations: int, seed: int = 1) -> Met:
     out = folder / "run.json"
     command = [str(places.native("contends")), kind, str(threads), str(operations)]
-    words, added = under_engine(command, Simulated("server", threads + 1, seed), out, argv0="", added={})
+    words, added = under_engine(command, Simulated("server", 24, seed), out, argv0="", added={})
     done = subprocess.run(words, env={**os.environ, **added}, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     return Met(json.loads(done.stdout), json.loads(out.read_text()))
@@ -82,22 +88,22 @@ def check_ping_pong(folder: Path, operations: int, seed: int = 1) -> None:
     # A hand-over is a transfer, then a write that takes the other's copy: each a way to the other core.
     machine = run.record["machine"]
     cycles = run.record["measured_seconds"] * machine["hertz"] / stores
-    assert cycles > 2 * machine["peer_cycles"]
+    assert 2 * machine["peer_cycles"] < cycles < 2.2 * machine["peer_cycles"]
 
 
 def check_counter(folder: Path, threads: int, operations: int, seed: int = 1) -> None:
     run = met(folder, "counter", threads, operations, seed)
     assert sorted(run.printed["order"]) == sorted(list(range(threads)) * operations)
     moved_by_atomics(run, "first", threads)
-    # Equal threads that want one line at once have it by turns.
-    assert run.handovers > 0.9 * threads * operations
+    # Equal threads that want one line at once have it by turns, each for one transfer and one atomic.
+    assert run.handovers > threads * operations - run.alone
 
 
 def check_unpadded(folder: Path, threads: int, operations: int, seed: int = 1) -> None:
     run = met(folder, "unpadded", threads, operations, seed)
     line = run.line("unpadded")
     most = threads * operations - 1
-    assert 0.9 * most < line["transfers"] <= most
+    assert most - run.alone < line["transfers"] <= most
     assert line["coherence_misses"] == line["transfers"] - (threads - 1)
     assert line["false_transfers"] == line["transfers"]
     assert line["is_false_sharing"]
@@ -135,8 +141,9 @@ def check_ticket_lock(folder: Path, threads: int, operations: int, seed: int = 1
     # Each release takes the word from all who wait, and each of them fetches it again.
     served = run.line("second")
     assert run.handovers - (threads - 1) <= served["coherence_misses"] <= (threads - 1) * len(run.printed["order"])
-    # Who comes back does so before all others had the lock, so that all but the holder wait.
-    assert served["coherence_misses"] > 0.8 * (threads - 1) * run.handovers
+    # Who comes back has a ticket before all others had the lock: one line to fetch where they fetch three each. All but the
+    # holder wait, but for the beginning and the end.
+    assert served["coherence_misses"] > (threads - 1) * (run.handovers - run.alone)
 
 
 def test_ping_pong(tmp_path: Path) -> None:
@@ -144,23 +151,23 @@ def test_ping_pong(tmp_path: Path) -> None:
 
 
 def test_a_shared_counter(tmp_path: Path) -> None:
-    check_counter(tmp_path, 3, 200)
+    check_counter(tmp_path, 3, 500)
 
 
 def test_counters_in_one_line(tmp_path: Path) -> None:
-    check_unpadded(tmp_path, 2, 200)
+    check_unpadded(tmp_path, 2, 500)
 
 
 def test_counters_in_lines_of_their_own(tmp_path: Path) -> None:
-    check_padded(tmp_path, 2, 200)
+    check_padded(tmp_path, 2, 500)
 
 
 def test_a_treiber_stack(tmp_path: Path) -> None:
-    check_treiber_stack(tmp_path, 2, 200)
+    check_treiber_stack(tmp_path, 2, 500)
 
 
 def test_a_ticket_lock(tmp_path: Path) -> None:
-    check_ticket_lock(tmp_path, 3, 100)
+    check_ticket_lock(tmp_path, 3, 200)
 
 
 @pytest.mark.on_request

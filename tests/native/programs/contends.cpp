@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // contends KIND THREADS OPERATIONS: threads that meet at cache lines of which MESI says in advance how they move.
 //
-// It prints, as JSON, where the lines lie and in which order the threads had them, where the program can know: an atomic
-// that counts gives each operation its place. Nobody calls malloc in the measured phase.
+// It prints, as JSON, where the lines lie and in which order the threads had them, where the program can know: an
+// atomic that counts gives each operation its place. Nobody calls malloc in the measured phase.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -75,7 +75,8 @@ std::uint64_t change_head(int thread, Change change) {
   std::uint64_t head = first.value.load(std::memory_order_acquire);
   while (true) {
     const std::uint64_t to = ((head >> kIndexBits) + 1) << kIndexBits | change(head & kIndex);
-    if (first.value.compare_exchange_strong(head, to, std::memory_order_acq_rel, std::memory_order_relaxed)) return head;
+    if (first.value.compare_exchange_strong(head, to, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return head;
     ++own[thread].failures;
     head = first.value.load(std::memory_order_acquire);
   }
@@ -89,8 +90,8 @@ void treiber_stack(int thread) {
       nodes[node - 1].value.store(top, std::memory_order_relaxed);
       return node;
     });
-    const std::uint64_t after = change_head(
-        thread, [](std::uint64_t top) { return nodes[top - 1].value.load(std::memory_order_relaxed); });
+    const std::uint64_t after =
+        change_head(thread, [](std::uint64_t top) { return nodes[top - 1].value.load(std::memory_order_relaxed); });
     node = after & kIndex;
     own[thread].places[i] = static_cast<std::uint16_t>(before >> kIndexBits);
     own[thread].places[i + 1] = static_cast<std::uint16_t>(after >> kIndexBits);
@@ -114,8 +115,9 @@ struct Kind {
   bool has_places;
 };
 constexpr Kind kKinds[]{
-    {"ping-pong", ping_pong, false},   {"counter", counter, true},           {"padded", padded_counters, false},
-    {"unpadded", unpadded_counters, false}, {"treiber-stack", treiber_stack, true}, {"ticket-lock", ticket_lock, true},
+    {"ping-pong", ping_pong, false},        {"counter", counter, true},
+    {"padded", padded_counters, false},     {"unpadded", unpadded_counters, false},
+    {"treiber-stack", treiber_stack, true}, {"ticket-lock", ticket_lock, true},
 };
 const Kind* kind;
 
