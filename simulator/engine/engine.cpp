@@ -50,7 +50,7 @@ void Engine::begin_thread(unsigned vcpu) {
   if (current_)
     refresh_horizon();
   else
-    hand_over();
+    rouse(hand_over());
 }
 
 void Engine::end_thread(unsigned vcpu) {
@@ -67,11 +67,12 @@ void Engine::end_thread(unsigned vcpu) {
       turns_.wake(sleeper, thread.time + machine_.wake_cycles * kCycle);
     }
   }
-  if (current_ == &thread) hand_over();
+  if (current_ == &thread) rouse(hand_over());
 }
 
-// Gives the turn to the next thread. The mutex is held, and the current thread has been stopped.
-void Engine::hand_over() {
+// Gives the turn to the next thread, which may have to be roused. The mutex is held, and the current thread has been
+// stopped. nullptr: nobody can run.
+GuestThread* Engine::hand_over() {
   ++switches_;
   if (GuestThread* const stopped = current_) latest_ = std::max(latest_, stopped->time);
   current_ = nullptr;
@@ -81,7 +82,7 @@ void Engine::hand_over() {
       latest_ = std::max(latest_, timer_);
       expire_timer(*threads_[0]);
     }
-    return;
+    return nullptr;
   }
   turns_.run(choice);
   GuestThread& next = *threads_[choice.thread];
@@ -89,18 +90,25 @@ void Engine::hand_over() {
     next.timed_out = true;
     queues_.remove(next.number);
   }
+  next.time = choice.time;
   current_ = &next;
   next.word.store(GuestThread::kGo, std::memory_order_release);
-  syscall(SYS_futex, &next.word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  return &next;
+}
+
+// Without the mutex where that can be, for the thread runs at once.
+void Engine::rouse(GuestThread* thread) {
+  if (thread) syscall(SYS_futex, &thread->word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 // How far the current thread may go before it has to ask. The mutex is held.
 void Engine::refresh_horizon() {
-  const Ticks others = turns_.next().time;
   GuestThread& current = *current_;
+  if (current.word.load(std::memory_order_relaxed) == GuestThread::kGo) return;  // it has not taken its turn yet, and then asks
+  const Ticks others = turns_.next().time;
   const Ticks quantum = current.time < current.close_until ? std::min(quantum_, kCloseQuantum * kCycle) : quantum_;
-  current.exact = others;
-  current.horizon = std::min(others == kNever ? kNever : others + quantum, timer_);
+  current.exact.store(others, std::memory_order_relaxed);
+  current.horizon.store(std::min(others == kNever ? kNever : others + quantum, timer_), std::memory_order_relaxed);
 }
 
 void Engine::ask(GuestThread& thread) {
@@ -117,18 +125,18 @@ void Engine::await_arrival(ThreadNumber number) {
 }
 
 void Engine::take_turn(GuestThread& thread, bool in_code) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (current_ == &thread && thread.word.load(std::memory_order_relaxed) != GuestThread::kGo) {
-      turns_.stop(thread.number, thread.time, Turns::State::kReady);
-      hand_over();
-    }
+  if (current_ == &thread && thread.word.load(std::memory_order_relaxed) != GuestThread::kGo) {
+    std::unique_lock lock(mutex_);
+    turns_.stop(thread.number, thread.time, Turns::State::kReady);
+    thread.horizon.store(0, std::memory_order_relaxed);
+    GuestThread* const next = hand_over();
+    lock.unlock();
+    if (next != &thread) rouse(next);
   }
   wait_for_turn(thread, in_code);
 }
 
 void Engine::wait_for_turn(GuestThread& thread, bool in_code) {
-  thread.horizon.store(0, std::memory_order_relaxed);
   thread.waits_in_code.store(in_code);
   constexpr timespec kLong{3600, 0};  // with a time limit a signal ends the wait whatever its handler's flags are
   while (true) {  // bound: until the turn comes
@@ -148,7 +156,6 @@ void Engine::wait_for_turn(GuestThread& thread, bool in_code) {
     going_ = 0;
   }
   const std::lock_guard lock(mutex_);
-  thread.time = turns_.time(thread.number);
   if (thread.time >= timer_) expire_timer(thread);
   refresh_horizon();
 }
@@ -157,12 +164,13 @@ void Engine::wait_for_turn(GuestThread& thread, bool in_code) {
 bool Engine::sleep(GuestThread& thread, Ticks deadline, std::uint64_t address, std::uint32_t bits) {
   const Ticks from = thread.time;
   thread.timed_out = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (address) queues_.add(address, thread.number, bits);
-    turns_.stop(thread.number, thread.time, Turns::State::kAsleep, deadline);
-    hand_over();
-  }
+  std::unique_lock lock(mutex_);
+  if (address) queues_.add(address, thread.number, bits);
+  turns_.stop(thread.number, thread.time, Turns::State::kAsleep, deadline);
+  thread.horizon.store(0, std::memory_order_relaxed);
+  GuestThread* const next = hand_over();
+  lock.unlock();
+  rouse(next);
   wait_for_turn(thread, false);
   thread.idle += thread.time - from;
   if (address) thread.counts[Count::kWaitingTicks] += thread.time - from;
@@ -177,16 +185,21 @@ std::uint32_t Engine::wake(GuestThread& waker, std::uint64_t address, std::uint6
   return static_cast<std::uint32_t>(sleepers.size());
 }
 
+// A thread is ready that did not run: it comes when its time has come, at once if nobody runs. The mutex is held.
+void Engine::welcome(ThreadNumber number, Ticks time) {
+  turns_.wake(number, time);
+  if (current_)
+    refresh_horizon();
+  else
+    rouse(hand_over());
+}
+
 // A signal came while the thread waited: if it sleeps, it returns to the program, which handles it.
 void Engine::interrupted(GuestThread& thread) {
   const std::lock_guard lock(mutex_);
   if (turns_.state(thread.number) != Turns::State::kAsleep) return;
   queues_.remove(thread.number);
-  turns_.wake(thread.number, now());
-  if (current_)
-    refresh_horizon();
-  else
-    hand_over();
+  welcome(thread.number, now());
 }
 
 // Back from the kernel, where it was for so long that others took its turn.
@@ -195,11 +208,7 @@ void Engine::rejoin(GuestThread& thread) {
   {
     const std::lock_guard lock(mutex_);
     if (turns_.state(thread.number) != Turns::State::kOutside) return;
-    turns_.wake(thread.number, now());
-    if (current_)
-      refresh_horizon();
-    else
-      hand_over();
+    welcome(thread.number, now());
   }
   wait_for_turn(thread, false);
   thread.idle += thread.time - from;

@@ -24,7 +24,7 @@ struct Options {
   const Machine* machine = nullptr;
   std::uint32_t cores = 0;
   std::uint64_t seed = 1;
-  std::uint32_t quantum_cycles = 400;
+  std::uint32_t quantum_cycles = 1000;
   bool spread = false;
 };
 
@@ -89,7 +89,9 @@ class Engine {
  private:
   // Turns. The mutex guards turns_, queues_ and who is current.
   void ask(GuestThread& thread);
-  void hand_over();
+  GuestThread* hand_over();
+  static void rouse(GuestThread* thread);
+  void welcome(ThreadNumber number, Ticks time);
   void refresh_horizon();
   void wait_for_turn(GuestThread& thread, bool in_code);
   void take_turn(GuestThread& thread, bool in_code);

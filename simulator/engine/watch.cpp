@@ -80,7 +80,8 @@ void Engine::watch() {
       } else if (asleep >= patience(holder->call.number)) {
         ++outside_;
         turns_.stop(holder->number, holder->time, Turns::State::kOutside);
-        hand_over();
+        holder->horizon = 0;
+        rouse(hand_over());
       }
     }
   }).detach();
@@ -96,7 +97,7 @@ const GuestThread* Engine::let_one_go() {
   ++let_go_;
   first->waits_in_code = false;
   first->word = GuestThread::kPass;
-  syscall(SYS_futex, &first->word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  rouse(first);
   return first;
 }
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <unordered_map>
+#include <map>
 #include <vector>
 
 #include "cache.hpp"
@@ -83,7 +83,7 @@ class Directory {
  public:
   Directory() { shared_.emplace_back(); }  // index 0 means none
 
-  LineEntry& entry(Line line) { return page(line >> 6).lines[line & 63]; }
+  LineEntry& entry(Line line) { return page(line / kPageLines).lines[line % kPageLines]; }
   SharedLine& shared(const LineEntry& entry) { return shared_[entry.shared]; }
   SharedLine& make_shared(LineEntry& entry, Line line) {
     entry.shared = static_cast<std::uint32_t>(shared_.size());
@@ -94,7 +94,7 @@ class Directory {
 
   // True once after the page was first touched or dropped: the kernel then has to supply memory.
   bool fault(Line line) {
-    Page& of = page(line >> 6);
+    Page& of = page(line / kPageLines);
     const bool faults = !of.is_resident;
     of.is_resident = true;
     resident_pages_ += faults;
@@ -104,19 +104,21 @@ class Directory {
   // Pages that lie within [low, high) are no longer resident; visit(line, entry) for each of their lines that was touched.
   template <class Visit>
   void drop(std::uint64_t low, std::uint64_t high, Visit visit) {
-    const std::uint64_t end = high >> 12;
-    for (std::uint64_t number = (low + 4095) >> 12; number < end;) {
-      Leaf* const leaf = find_leaf(number);
-      const std::uint64_t stop = std::min(end, (number | (kLeafPages - 1)) + 1);
-      for (; leaf && number < stop; ++number) {
-        Page* const page = leaf->pages[number & (kLeafPages - 1)].get();
+    const std::uint64_t begin = (low + kPageBytes - 1) / kPageBytes, end = high / kPageBytes;
+    if (begin >= end) return;
+    // In ascending order, so that every run does the same; a heap may give back terabytes of which it touched little.
+    const auto last = leaves_.upper_bound((end - 1) / kLeafPages);
+    for (auto at = leaves_.lower_bound(begin / kLeafPages); at != last; ++at) {
+      const std::uint64_t first = at->first * kLeafPages;
+      const std::uint64_t stop = std::min(end, first + kLeafPages);
+      for (std::uint64_t number = std::max(begin, first); number < stop; ++number) {
+        Page* const page = at->second->pages[number % kLeafPages].get();
         if (!page || !page->is_resident) continue;
         page->is_resident = false;
         --resident_pages_;
         for (std::size_t i = 0; i < page->lines.size(); ++i)
-          if (page->lines[i].is_touched) visit(number << 6 | i, page->lines[i]);
+          if (page->lines[i].is_touched) visit(number * kPageLines + i, page->lines[i]);
       }
-      number = stop;
     }
   }
 
@@ -128,21 +130,15 @@ class Directory {
   std::uint64_t peak_resident_pages() const { return peak_resident_pages_; }
 
  private:
-  static constexpr std::uint64_t kLeafPages = 1024;
+  static constexpr std::uint64_t kPageBytes = 4096, kPageLines = kPageBytes / kLineBytes, kLeafPages = 1024;
   struct Page {
-    std::array<LineEntry, 64> lines;
+    std::array<LineEntry, kPageLines> lines;
     bool is_resident = false;
   };
   struct Leaf {
     std::array<std::unique_ptr<Page>, kLeafPages> pages;
   };
 
-  Leaf* find_leaf(std::uint64_t number) {
-    const std::uint64_t key = number / kLeafPages;
-    if (key == last_key_) return last_leaf_;
-    const auto found = leaves_.find(key);
-    return found == leaves_.end() ? nullptr : found->second.get();
-  }
   Page& page(std::uint64_t number) {
     if (number == last_page_number_) return *last_page_;
     const std::uint64_t key = number / kLeafPages;
@@ -152,14 +148,14 @@ class Directory {
       last_key_ = key;
       last_leaf_ = leaf.get();
     }
-    std::unique_ptr<Page>& page = last_leaf_->pages[number & (kLeafPages - 1)];
+    std::unique_ptr<Page>& page = last_leaf_->pages[number % kLeafPages];
     if (!page) page = std::make_unique<Page>();
     last_page_number_ = number;
     last_page_ = page.get();
     return *page;
   }
 
-  std::unordered_map<std::uint64_t, std::unique_ptr<Leaf>> leaves_;
+  std::map<std::uint64_t, std::unique_ptr<Leaf>> leaves_;
   std::uint64_t last_key_ = UINT64_MAX, last_page_number_ = UINT64_MAX;
   Leaf* last_leaf_ = nullptr;
   Page* last_page_ = nullptr;
