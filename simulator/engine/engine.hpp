@@ -8,11 +8,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "guest_memory.hpp"
 #include "guest_thread.hpp"
 #include "simulator/model/memory.hpp"
 #include "sleeping_queues.hpp"
@@ -46,7 +48,8 @@ class Engine {
   void block(unsigned vcpu, std::uint64_t instructions) {
     GuestThread& thread = *by_cpu_[vcpu];
     thread.time += instructions * instruction_ticks_;
-    thread.counts[Count::kInstructions] += instructions;
+    const std::uint64_t executed = thread.counts[Count::kInstructions] += instructions;
+    if (!thread.loads.is_empty()) thread.time = thread.loads.reach(executed, thread.time);
     if (thread.time >= thread.horizon.load(std::memory_order_relaxed)) [[unlikely]]
       ask(thread);
   }
@@ -59,16 +62,27 @@ class Engine {
   }
   void access(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, Kind kind, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
-    const Access access{thread.core, thread.number, address, bytes, kind, code, thread.time / kCycle};
-    const std::uint32_t cycles = memory_.access(access, thread.counts);
-    if (cycles == 0) return;
-    thread.time += cycles * kCycle;
-    if (const std::uint64_t met = thread.counts.met_others(); met != thread.met) [[unlikely]] {
-      thread.met = met;
-      thread.close_until = thread.time + kCloseCycles * kCycle;
-      if (thread.exact < kNever - kCloseQuantum * kCycle)
-        thread.horizon = std::min<Ticks>(thread.horizon, thread.exact + kCloseQuantum * kCycle);
+    if (!thread.loads.is_empty()) thread.time = thread.loads.ready(address, thread.time);
+    if (kind == Kind::kAtomic) {
+      thread.time = thread.loads.drain(thread.stores.drain(thread.time));
+    } else if (thread.stores.holds(address / kLineBytes, thread.time)) [[unlikely]] {
+      memory_.forward({thread.core, thread.number, address, bytes, kind, code, thread.time / kCycle}, thread.counts);
+      if (kind == Kind::kStore) buffer(thread, address, 0);
+      return;
     }
+    const std::uint64_t faults = thread.counts[Count::kPageFaults];
+    const Access access{thread.core, thread.number, address, bytes, kind, code, thread.time / kCycle};
+    const Ticks ticks = memory_.access(access, thread.counts) * kCycle;
+    if (ticks == 0 && (kind != Kind::kStore || thread.stores.is_empty(thread.time))) return;
+    const bool met_others = notice_others(thread);
+    if (thread.counts[Count::kPageFaults] != faults || kind == Kind::kAtomic)
+      thread.time += ticks;
+    else if (kind == Kind::kStore)
+      buffer(thread, address, ticks);
+    else if (met_others)
+      thread.time += ticks;  // what others wrote mostly decides what comes next
+    else
+      wait_beside(thread, address, bytes, ticks);
   }
   void atomic(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
@@ -87,6 +101,28 @@ class Engine {
   void finish();
 
  private:
+  void buffer(GuestThread& thread, std::uint64_t address, Ticks ticks) {
+    thread.time = thread.stores.put(address / kLineBytes, thread.time, thread.time + ticks, machine_.store_buffer);
+  }
+  void wait_beside(GuestThread& thread, std::uint64_t address, std::uint32_t bytes, Ticks ticks) {
+    std::uint64_t value = 0;  // no pointer
+    if (bytes == sizeof value) std::memcpy(&value, reinterpret_cast<const void*>(host_address(address)), sizeof value);
+    const std::uint64_t limit = thread.counts[Count::kInstructions] + machine_.reorder_buffer;
+    thread.time = thread.loads.put(value, thread.time + ticks, limit, thread.time);
+  }
+  // After an access: did it meet another core?
+  bool notice_others(GuestThread& thread) {
+    const std::uint64_t met = thread.counts.met_others();
+    if (met == thread.met) return false;
+    thread.met = met;
+    thread.close_until = thread.time + kCloseCycles * kCycle;
+    const Ticks exact = thread.exact.load(std::memory_order_relaxed);
+    if (exact == kNever) return true;
+    const Ticks horizon = thread.horizon.load(std::memory_order_relaxed);
+    thread.horizon.store(std::min(horizon, exact + kCloseQuantum * kCycle), std::memory_order_relaxed);
+    return true;
+  }
+
   // Turns. The mutex guards turns_, queues_ and who is current.
   void ask(GuestThread& thread);
   GuestThread* hand_over();

@@ -9,6 +9,8 @@
 #include <cstdint>
 
 #include "simulator/model/counts.hpp"
+#include "simulator/model/load_window.hpp"
+#include "simulator/model/store_buffer.hpp"
 #include "simulator/model/turns.hpp"
 
 namespace heapyard::simulator {
@@ -33,6 +35,8 @@ struct alignas(128) GuestThread {
   CoreNumber core = 0;
   ThreadNumber number = 0;
   Counts counts;
+  StoreBuffer stores;
+  LoadWindow loads;
   std::uint64_t met = 0;  // counts.met_others() when it last met another core
   Ticks close_until = 0;  // because of that
 

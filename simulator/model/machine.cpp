@@ -22,6 +22,8 @@ constexpr std::array<Machine, 3> kMachines{{
      .far_cycles = 260,               // [1]
      .memory_cycles = 241,            // [1] 96.4 ns
      .atomic_cycles = 19,             // [2]
+     .reorder_buffer = 192,
+     .store_buffer = 42,
      .system_call_cycles = 250,
      .wake_cycles = 5000,
      .page_fault_cycles = 1250},
@@ -39,6 +41,8 @@ constexpr std::array<Machine, 3> kMachines{{
      .far_cycles = 320,
      .memory_cycles = 315,
      .atomic_cycles = 8,
+     .reorder_buffer = 256,
+     .store_buffer = 64,
      .system_call_cycles = 400,
      .wake_cycles = 8000,
      .page_fault_cycles = 2000},
@@ -56,6 +60,8 @@ constexpr std::array<Machine, 3> kMachines{{
      .far_cycles = 120,
      .memory_cycles = 240,
      .atomic_cycles = 10,
+     .reorder_buffer = 128,
+     .store_buffer = 72,
      .system_call_cycles = 250,
      .wake_cycles = 5000,
      .page_fault_cycles = 1250},
