@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program talks to the simulated machine that it runs on (simulator/): by system calls that no kernel has, which the
-// simulator sees. They return ENOSYS, as anywhere else.
+// How a program talks to the simulated machine that it runs on (simulator/): by system calls that no kernel has, which
+// the simulator sees. They return ENOSYS, as anywhere else.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace heapyard {
 
 enum SimulationCall : long {
-  kSimulationBegin = 0x08590001,     // the measured phase begins, for all threads
+  kSimulationBegin = 0x08590001,  // the measured phase begins, for all threads
   kSimulationEnd = 0x08590002,
   kSimulationResident = 0x08590003,  // stores resident bytes, by the pages that were touched, where its argument points
 };

@@ -50,7 +50,7 @@ function(targets_below folder result)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-foreach(room IN ITEMS heap lab/native mutators programs/src tracer)
+foreach(room IN ITEMS heap lab/native mutators programs/src simulator tracer)
   targets_below(${PROJECT_SOURCE_DIR}/${room} parts)
   foreach(part IN LISTS parts)
     get_target_property(kind ${part} TYPE)

@@ -2,8 +2,8 @@
 // Time in cycles: reads the processor's constant-rate counter, knows what a read costs and how long a cycle is.
 //
 // x86-64: rdtsc between two lfence (nothing measured leaks out of the bracket); aarch64: cntvct_el0 after isb;
-// elsewhere, and on a simulated machine, CLOCK_MONOTONIC in nanoseconds. Cost of now(): about 10 to 25 ns, measured by read_cost() and subtracted by
-// users.
+// elsewhere, and on a simulated machine, CLOCK_MONOTONIC in nanoseconds. Cost of now(): about 10 to 25 ns, measured by
+// read_cost() and subtracted by users.
 #pragma once
 
 #include <algorithm>

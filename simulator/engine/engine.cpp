@@ -104,7 +104,8 @@ void Engine::rouse(GuestThread* thread) {
 // How far the current thread may go before it has to ask. The mutex is held.
 void Engine::refresh_horizon() {
   GuestThread& current = *current_;
-  if (current.word.load(std::memory_order_relaxed) == GuestThread::kGo) return;  // it has not taken its turn yet, and then asks
+  if (current.word.load(std::memory_order_relaxed) == GuestThread::kGo)
+    return;  // it has not taken its turn yet, and then asks
   const Ticks others = turns_.next().time;
   const Ticks quantum = current.time < current.close_until ? std::min(quantum_, kCloseQuantum * kCycle) : quantum_;
   current.exact.store(others, std::memory_order_relaxed);
@@ -117,8 +118,8 @@ void Engine::ask(GuestThread& thread) {
   take_turn(thread, true);
 }
 
-// QEMU throws its translations away when the first thread is made, for which the new one has to leave translated code if it
-// is there already. That it always is makes all runs alike.
+// QEMU throws its translations away when the first thread is made, for which the new one has to leave translated code
+// if it is there already. That it always is makes all runs alike.
 void Engine::await_arrival(ThreadNumber number) {
   const GuestThread& thread = *threads_[number];
   while (!thread.waits_in_code && !thread.in_kernel) sched_yield();  // bound: the kernel starts it
@@ -139,14 +140,15 @@ void Engine::take_turn(GuestThread& thread, bool in_code) {
 void Engine::wait_for_turn(GuestThread& thread, bool in_code) {
   thread.waits_in_code.store(in_code);
   constexpr timespec kLong{3600, 0};  // with a time limit a signal ends the wait whatever its handler's flags are
-  while (true) {  // bound: until the turn comes
+  while (true) {                      // bound: until the turn comes
     const std::uint32_t word = thread.word.exchange(GuestThread::kWait, std::memory_order_acquire);
     if (word == GuestThread::kPass) {
       thread.passes = true;
       return;
     }
     if (word == GuestThread::kGo) break;
-    if (syscall(SYS_futex, &thread.word, FUTEX_WAIT_PRIVATE, GuestThread::kWait, &kLong, nullptr, 0) != 0 && errno == EINTR)
+    if (syscall(SYS_futex, &thread.word, FUTEX_WAIT_PRIVATE, GuestThread::kWait, &kLong, nullptr, 0) != 0 &&
+        errno == EINTR)
       interrupted(thread);
   }
   thread.waits_in_code.store(false);

@@ -32,8 +32,8 @@ struct Options {
 
 inline constexpr unsigned kMostCpus = 4096;  // of QEMU at the same time
 
-// A thread that has met another core at a line runs close to the others for a while: one that waits for a word must not be
-// ahead when the word changes. 50 cycles are less than any transfer takes.
+// A thread that has met another core at a line runs close to the others for a while: one that waits for a word must not
+// be ahead when the word changes. 50 cycles are less than any transfer takes.
 inline constexpr Ticks kCloseQuantum = 50, kCloseCycles = 5000;
 
 class Engine {
@@ -53,11 +53,12 @@ class Engine {
     if (thread.time >= thread.horizon.load(std::memory_order_relaxed)) [[unlikely]]
       ask(thread);
   }
-  // An atomic that lately met other cores comes in the exact order of time; one whose line has been its core's own for a
-  // while waits for the block's end like any other access.
+  // An atomic that lately met other cores comes in the exact order of time; one whose line has been its core's own for
+  // a while waits for the block's end like any other access.
   void before_atomic(unsigned vcpu, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
-    if (thread.time > thread.exact.load(std::memory_order_relaxed) && thread.contention(code) > 0 && !thread.passes) [[unlikely]]
+    if (thread.time > thread.exact.load(std::memory_order_relaxed) && thread.contention(code) > 0 && !thread.passes)
+        [[unlikely]]
       ask(thread);
   }
   void access(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, Kind kind, std::uint64_t code) {
@@ -178,11 +179,11 @@ class Engine {
   SleepingQueues queues_;
   std::vector<std::unique_ptr<GuestThread>> threads_;
   std::atomic<GuestThread*> current_ = nullptr;
-  Ticks latest_ = 0;                     // when the last turn ended
+  Ticks latest_ = 0;  // when the last turn ended
   std::atomic<std::uint64_t> switches_ = 0;
-  std::uint64_t going_ = 0;              // the clear_address of a thread that goes, until the kernel has cleared it
+  std::uint64_t going_ = 0;  // the clear_address of a thread that goes, until the kernel has cleared it
   Ticks timer_ = kNever, timer_interval_ = 0;  // ITIMER_REAL
-  bool is_child_ = false;                // a fork's: not simulated
+  bool is_child_ = false;                      // a fork's: not simulated
   Random random_;
 
   // What the record tells besides.

@@ -14,8 +14,16 @@ inline bool is_atomic(std::span<const std::uint8_t> code) {
     switch (byte) {
       case 0xf0:
         return true;
-      case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:  // segments
-      case 0x66: case 0x67: case 0xf2: case 0xf3:
+      case 0x26:
+      case 0x2e:
+      case 0x36:
+      case 0x3e:
+      case 0x64:
+      case 0x65:  // segments
+      case 0x66:
+      case 0x67:
+      case 0xf2:
+      case 0xf3:
         continue;
       default:
         if (byte >= 0x40 && byte <= 0x4f) continue;  // REX

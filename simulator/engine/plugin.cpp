@@ -47,13 +47,14 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
     const auto* const data = static_cast<const std::uint8_t*>(qemu_plugin_insn_data(instruction));
     const bool atomic = is_atomic({data, qemu_plugin_insn_size(instruction)});
     if (atomic) qemu_plugin_register_vcpu_insn_exec_cb(instruction, before_atomic, QEMU_PLUGIN_CB_NO_REGS, address);
-    qemu_plugin_register_vcpu_mem_cb(instruction, atomic ? on_atomic : on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-                                     address);
+    qemu_plugin_register_vcpu_mem_cb(instruction, atomic ? on_atomic : on_access, QEMU_PLUGIN_CB_NO_REGS,
+                                     QEMU_PLUGIN_MEM_RW, address);
   }
 }
 
-void before_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::uint64_t a, std::uint64_t b, std::uint64_t c,
-                        std::uint64_t d, std::uint64_t e, std::uint64_t f, std::uint64_t, std::uint64_t) {
+void before_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::uint64_t a, std::uint64_t b,
+                        std::uint64_t c, std::uint64_t d, std::uint64_t e, std::uint64_t f, std::uint64_t,
+                        std::uint64_t) {
   engine->before_system_call(vcpu, {number, {a, b, c, d, e, f}});
 }
 
@@ -106,7 +107,8 @@ extern "C" {
 
 [[gnu::visibility("default")]] int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-[[gnu::visibility("default")]] int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, char** argv) {
+[[gnu::visibility("default")]] int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc,
+                                                       char** argv) {
   using namespace heapyard;
   using namespace heapyard::simulator;
   program_name = "heapyard simulator";

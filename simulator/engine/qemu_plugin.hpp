@@ -33,7 +33,8 @@ void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id
 void qemu_plugin_register_vcpu_exit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, unsigned vcpu));
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, qemu_plugin_tb*));
 void qemu_plugin_register_vcpu_tb_exec_cb(qemu_plugin_tb*, void (*)(unsigned vcpu, void*), qemu_plugin_cb_flags, void*);
-void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn*, void (*)(unsigned vcpu, void*), qemu_plugin_cb_flags, void*);
+void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn*, void (*)(unsigned vcpu, void*), qemu_plugin_cb_flags,
+                                            void*);
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*,
                                       void (*)(unsigned vcpu, qemu_plugin_meminfo_t, std::uint64_t address, void*),
                                       qemu_plugin_cb_flags, qemu_plugin_mem_rw, void*);
@@ -42,7 +43,7 @@ void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t,
                                                    std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                                                    std::uint64_t, std::uint64_t, std::uint64_t));
 void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, unsigned vcpu,
-                                                                        std::int64_t number, std::int64_t result));
+                                                                         std::int64_t number, std::int64_t result));
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void*), void*);
 
 std::size_t qemu_plugin_tb_n_insns(const qemu_plugin_tb*);

@@ -14,7 +14,9 @@ namespace heapyard::simulator {
 
 class SleepingQueues {
  public:
-  void add(std::uint64_t address, ThreadNumber thread, std::uint32_t bits) { queues_[address].push_back({thread, bits}); }
+  void add(std::uint64_t address, ThreadNumber thread, std::uint32_t bits) {
+    queues_[address].push_back({thread, bits});
+  }
 
   // Takes out up to `most` sleepers whose bits meet `bits`, in order.
   std::vector<ThreadNumber> take(std::uint64_t address, std::uint64_t most, std::uint32_t bits) {
@@ -35,7 +37,15 @@ class SleepingQueues {
   }
 
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t most) {
-    for (const ThreadNumber thread : take(from, most, ~0u)) add(to, thread, ~0u);
+    const auto found = queues_.find(from);
+    if (found == queues_.end() || from == to) return;
+    std::deque<Sleeper>& queue = found->second;
+    std::deque<Sleeper>& other = queues_[to];  // references stay valid when the table grows
+    for (; most > 0 && !queue.empty(); --most) {
+      other.push_back(queue.front());
+      queue.pop_front();
+    }
+    if (queue.empty()) queues_.erase(from);
   }
 
   // The thread sleeps no longer, wherever it did.

@@ -20,11 +20,13 @@ namespace heapyard::simulator {
 namespace {
 
 // What the clocks say at simulated time 0: fixed, so that a program that looks sees the same in each run.
-constexpr std::uint64_t kMonotonicStart = 1'000'000'000'000;          // ns: a machine that has been up for 1000 s
-constexpr std::uint64_t kRealStart = 1'767'225'600'000'000'000;       // ns: the first second of 2026
+constexpr std::uint64_t kMonotonicStart = 1'000'000'000'000;     // ns: a machine that has been up for 1000 s
+constexpr std::uint64_t kRealStart = 1'767'225'600'000'000'000;  // ns: the first second of 2026
 
 std::uint64_t nanoseconds_of(const timespec& time) {
-  return time.tv_sec < 0 ? 0 : static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+  return time.tv_sec < 0
+             ? 0
+             : static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 timespec timespec_of(std::uint64_t nanoseconds) {
   return {static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
@@ -32,13 +34,15 @@ timespec timespec_of(std::uint64_t nanoseconds) {
 
 constexpr timespec kAtOnce{0, 0};
 
-bool is_real(std::uint64_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI; }
+bool is_real(std::uint64_t clock) {
+  return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
+}
 
 // No system calls on a real machine: the kernel's page of code (vDSO) answers in some 20 ns.
 constexpr std::uint32_t kClockCycles = 60;
 bool reads_clock(const SystemCall& call) {
-  return (call.number == SYS_clock_gettime && call.arguments[0] <= CLOCK_MONOTONIC) || call.number == SYS_gettimeofday ||
-         call.number == SYS_getcpu || call.number >= kSimulationBegin;
+  return (call.number == SYS_clock_gettime && call.arguments[0] <= CLOCK_MONOTONIC) ||
+         call.number == SYS_gettimeofday || call.number == SYS_getcpu || call.number >= kSimulationBegin;
 }
 
 bool is_fork(const SystemCall& call) {
@@ -187,7 +191,8 @@ void Engine::futex_wait(GuestThread& thread, bool relative, std::uint32_t bits) 
     const bool real = thread.call.arguments[1] & FUTEX_CLOCK_REALTIME;
     const std::uint64_t start = relative ? 0 : real ? kRealStart : kMonotonicStart;
     const std::uint64_t nanoseconds = nanoseconds_of(time);
-    deadline = std::max(ticks(nanoseconds > start ? nanoseconds - start : 0) + (relative ? thread.time : 0), thread.time);
+    deadline =
+        std::max(ticks(nanoseconds > start ? nanoseconds - start : 0) + (relative ? thread.time : 0), thread.time);
   }
   ++thread.counts[Count::kFutexWaits];
   thread.wakes_late = false;
@@ -267,7 +272,8 @@ void Engine::tell_cpus(GuestThread& thread, std::int64_t result) {
     return;
   }
   std::uint8_t mask[kMostCores / 8] = {};
-  for (std::uint32_t core = 0; core < options_.cores; ++core) mask[core / 8] |= static_cast<std::uint8_t>(1u << core % 8);
+  for (std::uint32_t core = 0; core < options_.cores; ++core)
+    mask[core / 8] |= static_cast<std::uint8_t>(1u << core % 8);
   write_guest(arguments[2], mask, std::min<std::size_t>(sizeof mask, static_cast<std::size_t>(result)));
 }
 
@@ -285,7 +291,8 @@ void Engine::set_timer(GuestThread& thread) {
   const std::uint64_t address = thread.call.arguments[1];
   if (!read_guest(address, timer)) return;
   const auto ticks_of = [this](const timeval& time) {
-    return ticks(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_usec) * 1000);
+    return ticks(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                 static_cast<std::uint64_t>(time.tv_usec) * 1000);
   };
   const Ticks first = ticks_of(timer.it_value);
   timer_ = first ? thread.time + first : kNever;

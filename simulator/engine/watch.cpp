@@ -23,11 +23,35 @@ namespace {
 // by its nature; in any other only when that is beyond doubt, for on a loaded machine all calls take their time.
 int patience(std::int64_t call) {
   switch (call) {
-    case SYS_read: case SYS_readv: case SYS_pread64: case SYS_write: case SYS_writev: case SYS_sendto: case SYS_sendmsg:
-    case SYS_recvfrom: case SYS_recvmsg: case SYS_accept: case SYS_accept4: case SYS_connect: case SYS_poll: case SYS_ppoll:
-    case SYS_select: case SYS_pselect6: case SYS_epoll_wait: case SYS_epoll_pwait: case SYS_wait4: case SYS_waitid:
-    case SYS_pause: case SYS_rt_sigsuspend: case SYS_rt_sigtimedwait: case SYS_flock: case SYS_fcntl: case SYS_semop:
-    case SYS_semtimedop: case SYS_msgrcv: case SYS_msgsnd:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_pread64:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
+    case SYS_rt_sigtimedwait:
+    case SYS_flock:
+    case SYS_fcntl:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
       return 2;
     default:
       return 500;
@@ -69,7 +93,9 @@ void Engine::watch() {
       const Ticks time = holder ? *static_cast<volatile const Ticks*>(&holder->time) : 0;
       const bool moved = holder != last || switches != last_switches || time != last_time;
       last = holder, last_switches = switches, last_time = time;
-      asleep = !moved && holder && holder->tid != 0 && holder->word != GuestThread::kGo && is_asleep(holder->tid) ? asleep + 1 : 0;
+      asleep = !moved && holder && holder->tid != 0 && holder->word != GuestThread::kGo && is_asleep(holder->tid)
+                   ? asleep + 1
+                   : 0;
       if (asleep == 0) passing = nullptr;
       if (asleep < 2 || (passing && (passing->word != GuestThread::kWait || !is_asleep(passing->tid)))) continue;
 

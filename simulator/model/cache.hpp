@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One cache: which lines it holds, each set in the order of use (true LRU). It holds no data.
 //
-// A slot is one word: the number of the line (address / 64) and its flags. Line 0 does not occur: a process never maps it.
+// A slot is one word: the number of the line (address / 64) and its flags. Line 0 does not occur: a process never maps
+// it.
 #pragma once
 
 #include <cstdint>

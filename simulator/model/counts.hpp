@@ -29,9 +29,9 @@ enum class Count : std::uint8_t {
 };
 // As the record has them; the last count has none.
 inline constexpr std::array<std::string_view, 16> kCountNames{
-    "instructions",     "loads",    "stores",    "atomics",       "l1_misses",     "l2_misses",
-    "l3_misses",        "coherence_misses", "upgrades", "transfers", "far_transfers", "invalidations",
-    "lock_handovers",   "futex_waits", "system_calls", "page_faults"};
+    "instructions",     "loads",      "stores",    "atomics",       "l1_misses",     "l2_misses",      "l3_misses",
+    "coherence_misses", "upgrades",   "transfers", "far_transfers", "invalidations", "lock_handovers", "futex_waits",
+    "system_calls",     "page_faults"};
 
 class Counts {
  public:
@@ -39,7 +39,9 @@ class Counts {
   std::uint64_t operator[](Count count) const { return all_[static_cast<std::size_t>(count)]; }
   std::uint64_t accesses() const { return (*this)[Count::kLoads] + (*this)[Count::kStores] + (*this)[Count::kAtomics]; }
   // Accesses for which another core's cache had a say.
-  std::uint64_t met_others() const { return (*this)[Count::kTransfers] + (*this)[Count::kUpgrades] + (*this)[Count::kCoherenceMisses]; }
+  std::uint64_t met_others() const {
+    return (*this)[Count::kTransfers] + (*this)[Count::kUpgrades] + (*this)[Count::kCoherenceMisses];
+  }
   Counts& operator+=(const Counts& other) {
     for (std::size_t i = 0; i < all_.size(); ++i) all_[i] += other.all_[i];
     return *this;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of every line of memory: which cores hold it, and once two cores have touched it, what passed between them.
+// What is known of every line of memory: which cores hold it, and once two cores have touched it, what passed between
+// them.
 //
-// A line that one core alone touches costs 8 bytes; one that several touch has a record of its own besides. O(1) a look.
+// A line that one core alone touches costs 8 bytes; one that several touch has a record of its own besides. O(1) a
+// look.
 #pragma once
 
 #include <algorithm>
@@ -54,12 +56,12 @@ struct CodePlace {
 // A line that at least two cores have touched.
 struct SharedLine {
   Line line = 0;
-  CoreSet holders;                     // private caches that have it
-  CoreSet lost;                        // cores whose copy another core's write took, and that have not come back
-  std::uint32_t owner = kNobody;       // the holder that may write
+  CoreSet holders;                      // private caches that have it
+  CoreSet lost;                         // cores whose copy another core's write took, and that have not come back
+  std::uint32_t owner = kNobody;        // the holder that may write
   std::uint32_t last_atomic = kNobody;  // core of the latest atomic
-  std::uint64_t tenure = 0;            // bytes written since the line came to its present owner
-  std::uint64_t arrives = 0;           // cycle: before it nobody else gets the line, which is under way or being written
+  std::uint64_t tenure = 0;             // bytes written since the line came to its present owner
+  std::uint64_t arrives = 0;  // cycle: before it nobody else gets the line, which is under way or being written
   std::uint64_t transfers = 0, false_transfers = 0, invalidations = 0, coherence_misses = 0, handovers = 0;
   std::vector<Writer> writers;
   std::vector<CodePlace> code;
@@ -72,11 +74,11 @@ struct SharedLine {
 };
 
 struct LineEntry {
-  std::uint32_t shared = 0;        // index of its SharedLine; 0: one core alone has touched it
-  std::uint8_t core = 0;           // that core
-  bool is_touched : 1 = false;     // ever
-  bool is_held : 1 = false;        // that core's caches have it now, and may write it
-  bool was_atomic : 1 = false;     // that core's atomics have been here
+  std::uint32_t shared = 0;     // index of its SharedLine; 0: one core alone has touched it
+  std::uint8_t core = 0;        // that core
+  bool is_touched : 1 = false;  // ever
+  bool is_held : 1 = false;     // that core's caches have it now, and may write it
+  bool was_atomic : 1 = false;  // that core's atomics have been here
 };
 
 class Directory {
@@ -101,7 +103,8 @@ class Directory {
     peak_resident_pages_ = std::max(peak_resident_pages_, resident_pages_);
     return faults;
   }
-  // Pages that lie within [low, high) are no longer resident; visit(line, entry) for each of their lines that was touched.
+  // Pages that lie within [low, high) are no longer resident; visit(line, entry) for each of their lines that was
+  // touched.
   template <class Visit>
   void drop(std::uint64_t low, std::uint64_t high, Visit visit) {
     const std::uint64_t begin = (low + kPageBytes - 1) / kPageBytes, end = high / kPageBytes;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads that one core waits for: it goes on beside them until its reorder buffer is full, or until it uses what one brings.
+// Loads that one core waits for: it goes on beside them until its reorder buffer is full, or until it uses what one
+// brings.
 //
-// Which registers an instruction reads is not known here. A use is an access to an address close to a value that is under
-// way: a pointer that is followed. O(loads under way), at most kMost.
+// Which registers an instruction reads is not known here. A use is an access to an address close to a value that is
+// under way: a pointer that is followed. O(loads under way), at most kMost.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,8 @@ class LoadWindow {
     return when;
   }
 
-  // A load that ends at `done` and brings `value`; `limit` is the number of the instruction that cannot begin before. When
-  // the core goes on: `now`, or when one of the others has ended, if there are too many.
+  // A load that ends at `done` and brings `value`; `limit` is the number of the instruction that cannot begin before.
+  // When the core goes on: `now`, or when one of the others has ended, if there are too many.
   std::uint64_t put(std::uint64_t value, std::uint64_t done, std::uint64_t limit, std::uint64_t now) {
     if (count_ == kMost) now = pop(now);
     loads_[count_++] = {value, done, limit};
@@ -45,8 +46,8 @@ class LoadWindow {
   }
 
  private:
-  static constexpr std::size_t kMost = 16;         // line fill buffers: 10 to 24 in the machines of machine.cpp
-  static constexpr std::uint64_t kObject = 256;    // bytes behind a pointer that are taken for what it points to
+  static constexpr std::size_t kMost = 16;       // line fill buffers: 10 to 24 in the machines of machine.cpp
+  static constexpr std::uint64_t kObject = 256;  // bytes behind a pointer that are taken for what it points to
 
   struct Load {
     std::uint64_t value, done, limit;

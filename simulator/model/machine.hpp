@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machines that can be simulated: sizes and latencies of real ones. docs/simulation.md names the source of each figure.
+// The machines that can be simulated: sizes and latencies of real ones. docs/simulation.md names the source of each
+// figure.
 #pragma once
 
 #include <cstdint>

@@ -115,8 +115,8 @@ std::uint32_t Memory::fetch_alone(const Access& access, Line line, Counts& count
   return cycles;
 }
 
-// A prefetcher has fetched the line if the core came to the two before it, or behind it, in the same page: it runs ahead of
-// such streams, as those of all machines in machine.cpp do.
+// A prefetcher has fetched the line if the core came to the two before it, or behind it, in the same page: it runs
+// ahead of such streams, as those of all machines in machine.cpp do.
 bool Memory::continues_stream(CoreNumber core, Line line) {
   constexpr Line kPageLines = 64;
   const Line in_page = line % kPageLines;

@@ -32,9 +32,9 @@ class Memory {
   // `spread`: neighbouring cores lie in different clusters; else a cluster is filled before the next one.
   Memory(const Machine& machine, std::uint32_t cores, bool spread);
 
-  // Cycles that the access takes beyond a hit in L1, which the instruction's own cycles contain; counts it. A line goes from
-  // core to core one way at a time: who comes while it is under way waits for its arrival. O(1) when it hits, O(ways +
-  // holders) when not.
+  // Cycles that the access takes beyond a hit in L1, which the instruction's own cycles contain; counts it. A line goes
+  // from core to core one way at a time: who comes while it is under way waits for its arrival. O(1) when it hits,
+  // O(ways + holders) when not.
   std::uint32_t access(const Access& access, Counts& counts) {
     const Line line = access.address / kLineBytes;
     if (access.address % kLineBytes + access.bytes > kLineBytes) [[unlikely]]
@@ -83,9 +83,9 @@ class Memory {
   void install_l1(CoreNumber core, Slot slot);
   void evicted_from_l2(CoreNumber core, Slot slot);
   void install_l3(std::uint32_t cluster, Line line);
-  Slot take(CoreNumber core, Line line);        // out of both private caches
-  bool withdraw(CoreNumber core, Line line);    // the right to write; whether it was modified
-  void left(CoreNumber core, Line line);        // tells the directory
+  Slot take(CoreNumber core, Line line);      // out of both private caches
+  bool withdraw(CoreNumber core, Line line);  // the right to write; whether it was modified
+  void left(CoreNumber core, Line line);      // tells the directory
   void note_atomic(const Access& access, LineEntry& entry, Counts& counts);
   static void note_writer(const Access& access, SharedLine& shared);
   static void note_code(const Access& access, SharedLine& shared);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store buffer of one core: a store that misses does not hold the core up, but those behind it, which leave in order.
+// The store buffer of one core: a store that misses does not hold the core up, but those behind it, which leave in
+// order.
 //
-// Stores to a line that the core waits for leave with it, and loads from there are answered by the buffer. The core stops
-// when the buffer is full; an atomic and a system call wait until it is empty. O(stores in it).
+// Stores to a line that the core waits for leave with it, and loads from there are answered by the buffer. The core
+// stops when the buffer is full; an atomic and a system call wait until it is empty. O(stores in it).
 #pragma once
 
 #include <algorithm>

@@ -23,8 +23,8 @@ std::uint64_t hexadecimal(std::string_view& text, char after) {
 std::uint64_t span_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr header;
-  if (!file.read(reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64)
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
     return 0;
   std::uint64_t low = UINT64_MAX, high = 0;
   file.seekg(static_cast<std::streamoff>(header.e_phoff));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose memory an address is, by /proc/self/maps: a module's, the heap's, a stack's, or a mapping's. O(mappings) to read.
+// Whose memory an address is, by /proc/self/maps: a module's, the heap's, a stack's, or a mapping's. O(mappings) to
+// read.
 #pragma once
 
 #include <cstdint>

@@ -10,17 +10,10 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "false_sharing.hpp"
 #include "simulator/engine/guest_memory.hpp"
 
 namespace heapyard::simulator {
-
-bool is_false_sharing(const SharedLine& line) {
-  if (line.transfers == 0 || 2 * line.false_transfers < line.transfers) return false;
-  for (std::size_t i = 0; i < line.writers.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (!(line.writers[i].bytes & line.writers[j].bytes)) return true;
-  return false;
-}
 
 Recorder::Recorder(const Engine& engine) : engine_(engine), mappings_(host_address(0)) {}
 
@@ -149,7 +142,8 @@ void Recorder::line(Json& json, const SharedLine& line) const {
 
 void Recorder::place(Json& json, std::uint64_t address) const {
   const Mappings::Module* const module = mappings_.module_of(address);
-  json.field("module", module ? std::string_view(module->path) : "").field("offset", address - (module ? module->low : 0));
+  json.field("module", module ? std::string_view(module->path) : "")
+      .field("offset", address - (module ? module->low : 0));
 }
 
 void Recorder::owner(Json& json, std::uint64_t address) const {

@@ -32,8 +32,4 @@ class Recorder {
   Mappings mappings_;
 };
 
-// Two threads wrote the line, some two of them no byte in common, and at least half of the transfers brought it to a
-// thread that touched none of the bytes written since the transfer before.
-bool is_false_sharing(const SharedLine& line);
-
 }  // namespace heapyard::simulator
