@@ -4,6 +4,7 @@
 // Time is in ticks of 1/1024 cycle. Not thread-safe. O(threads) for each decision.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -61,8 +62,7 @@ class Turns {
         time = std::max(thread.deadline, core_free_[thread.core]);
       else
         continue;
-      if (time > best.time || (time == best.time && best.thread != kNobody && thread.tie > threads_[best.thread].tie))
-        continue;
+      if (best.thread != kNobody && !comes_before(time, thread, best.time, threads_[best.thread])) continue;
       best = {number, time, thread.state == State::kAsleep};
     }
     return best;
@@ -104,6 +104,13 @@ class Turns {
     CoreNumber core;
     State state;
   };
+  // Of two that share a core the one that has waited longer comes first.
+  static bool comes_before(Ticks time, const Thread& thread, Ticks other_time, const Thread& other) {
+    if (time != other_time) return time < other_time;
+    if (thread.time != other.time) return thread.time < other.time;
+    return thread.tie < other.tie;
+  }
+
   std::vector<Thread> threads_;
   Random random_;
   std::vector<Ticks> core_free_;  // when the last thread on it stopped

@@ -33,7 +33,9 @@ def launched(out: Path, *command: object, options: str = "", heap: str = "") -> 
     return subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
 
 
-def simulated(out: Path, mutator: str, threads: int, *words: str, options: str = ",machine=desktop", heap: str = "") -> dict[str, Any]:
+def simulated(
+    out: Path, mutator: str, threads: int, *words: str, options: str = ",machine=desktop", heap: str = ""
+) -> dict[str, Any]:
     command = [places.native(mutator).resolve(), "--threads", threads, "--format", "none", *words]
     run = launched(out, *command, options=options, heap=heap)
     assert run.returncode == 0, run
@@ -75,7 +77,9 @@ def test_the_record_is_consistent(tmp_path: Path) -> None:
 def shared_falsely(out: Path, placement: str) -> int:
     words = ["--mode", "passive", "--iterations", "4", "--repetitions", "4000", "--placement", placement]
     lines = simulated(out, "false_sharing", 2, *words)["lines"]
-    return sum(line["false_transfers"] for line in lines if line["is_false_sharing"] and line["owner"]["kind"] in ("heap", "mapping"))
+    return sum(
+        line["false_transfers"] for line in lines if line["is_false_sharing"] and line["owner"]["kind"] in ("heap", "mapping")
+    )
 
 
 def test_false_sharing_is_seen_where_it_is(tmp_path: Path) -> None:
@@ -94,7 +98,9 @@ def test_waits_of_all_kinds_end(tmp_path: Path, words: list[str]) -> None:
     assert len(record["warnings"]) == 1
 
 
-@pytest.mark.parametrize("option", ["machine=abacus", "cores=0", "cores=129", "seed=-1", "quantum=0", "placement=odd", "colour=red"])
+@pytest.mark.parametrize(
+    "option", ["machine=abacus", "cores=0", "cores=129", "seed=-1", "quantum=0", "placement=odd", "colour=red"]
+)
 def test_a_wrong_option_is_refused_in_one_sentence(tmp_path: Path, option: str) -> None:
     run = launched(tmp_path / "record", places.native("threadtest").resolve(), options=f",{option}")
     assert run.returncode == 2, run

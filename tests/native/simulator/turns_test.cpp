@@ -52,13 +52,19 @@ TEST(Turns, ThreadsBeyondTheCoresShareThem) {
   EXPECT_EQ(turns.core(0), 0u);
   EXPECT_EQ(turns.core(1), 1u);
   EXPECT_EQ(turns.core(2), 0u);
-  while (turns.next().thread != 2) turns.stop(run_next(turns), 1'000'000, State::kReady);
-  turns.run(turns.next());
-  turns.stop(2, 2'000'000, State::kReady);
-  // Core 0 was busy until then, for whomever.
-  EXPECT_EQ(run_next(turns), 1u);
-  turns.stop(1, 9'000'000, State::kReady);
-  EXPECT_EQ(turns.next().time, 2'000'000u);
+  // Whoever runs takes a quantum; none of those that share a core starves.
+  int ran[3] = {};
+  Ticks busy = 0;
+  for (int turn = 0; turn < 30; ++turn) {
+    const ThreadNumber thread = run_next(turns);
+    ++ran[thread];
+    const Ticks end = turns.time(thread) + 1'000'000;
+    if (thread != 1) busy += 1'000'000;
+    turns.stop(thread, end, State::kReady);
+  }
+  EXPECT_NEAR(ran[0], ran[2], 1);
+  EXPECT_NEAR(ran[1], ran[0] + ran[2], 2) << "it has a core of its own";
+  EXPECT_GE(std::max(turns.time(0), turns.time(2)), busy) << "a core does one thing at a time";
 }
 
 TEST(Turns, SeedDecidesTheOffsetsAndNothingElse) {
