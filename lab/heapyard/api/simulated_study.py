@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 BLOCKS = 3  # seeds, unless the study says otherwise
 # What a study may ask of a real machine, and a simulated one has not.
 _REAL_SETTINGS = {
-    "precision": "a precision", "cpus": "processors to pin to", "slice": "slices", "limits": "a search for a capacity",
-    "count_syscalls": "counting of system calls", "count_instructions": "counting of instructions", "change_system": "a changed system",
+    "precision": "noise to bring down to a precision", "cpus": "processors to pin to", "slice": "slices",
+    "limits": "load to search a capacity with",
+    "count_syscalls": "counting of system calls", "count_instructions": "counting of instructions beside it",
+    "change_system": "setting of huge pages",
 }
 _REAL_FACTORS = ("thp", "cpus", "tracer")
 

@@ -110,7 +110,8 @@ def read_study(path: Path, scale: str | None = None, *, elsewhere: bool = False)
     if not (elsewhere or fleet.engine or simulated.wanted):
         levels, skipped = _on_this_machine(levels)
     constraints, fraction = _design(top.table("design"), levels)
-    settings = _settings(table) | ({"fleet": fleet} if fleet.engine else {}) | ({"simulated": simulated} if simulated.wanted else {})
+    settings = _settings(table) | ({"fleet": fleet} if fleet.engine else {})
+    settings |= {"simulated": simulated} if simulated.wanted else {}
     if levels and settings.get("blocks") == 1:
         table.fail("blocks", "is 1: a study without replication has nothing to estimate its noise from; give 2 or more")
     options = top.table("options")

@@ -79,10 +79,14 @@ def command(
     """
     from ..catalog.study import read_study
     from ..api.assemble import assemble
+    from ..api.simulated_study import machine_of
 
     if fleet is None:
         _refuse({"--from": source, "--job-start": job_start, "--seed": seed})
     read = read_study(places.studies(study), scale)
+    if machine_of(read).wanted:
+        raise UsageError(f"{study} runs on a simulated machine, where seconds of this one say nothing of precision",
+                         remedy=f"heapyard run --plan {study} says what it would run.")
     allowed = replace(read, settings={**read.settings, "change_system": change_system})
     experiment = assemble(allowed, to_run=pilot and fleet is None, say=remark)
     if fleet is None:

@@ -125,7 +125,8 @@ def _show_plan(experiment: Experiment) -> None:
     each = f"{settings.blocks} blocks each" if settings.blocks is not None else "blocks as the noise calls for"
     click.echo(f"{experiment.title}: {programs} workloads, {treatments} treatments with the A/A control, {each}")
     if settings.blocks is not None:
-        click.echo(f"  {programs * treatments * settings.blocks} trials and {programs} to warm up")
+        warm_up = "" if settings.simulated.wanted else f" and {programs} to warm up"
+        click.echo(f"  {programs * treatments * settings.blocks} trials{warm_up}")
     click.echo("workloads:")
     for program in experiment.programs:
         click.echo(f"  {program.name}")

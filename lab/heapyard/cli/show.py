@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -161,7 +161,8 @@ def _show_trial(record: Record, number: int) -> None:
     treatment = next(t for t in record.experiment.treatments if t.label == trial.treatment)
     allocator = treatment.allocator
     detail = trial_detail(record.path, trial.id)
-    moved, simulated = detail.pop("lines", []), detail.pop("simulated", None)
+    moved: Any = detail.pop("lines", [])
+    simulated: Any = detail.pop("simulated", None)
     lines = [
         ("experiment", record.id),
         ("program", trial.workload),

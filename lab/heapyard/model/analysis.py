@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from .claim import Judgement
@@ -379,7 +379,7 @@ class Analysis:
     round_seconds: float = 0.0  # how long one round of all workloads took; 0: not known
     margins: tuple[float, float] = (0.02, 0.05)  # of the two leading metrics, as ratio minus one
     workload_noun: str = "program"  # what a workload is called; "workload" for those of a mutator
-    simulated: Simulated = Simulated()  # the machine that all of this was simulated on
+    simulated: Simulated = field(default_factory=Simulated)  # the machine that all of this was simulated on
     notes: tuple[str, ...] = ()  # e.g. "budget used up: achieved half-width 1.8 %"
 
     def cell(self, workload: str, metric: str) -> Cell | None:

@@ -75,7 +75,7 @@ def _layer(line: Line, names: Names) -> str:
     """`spans/span_pool.hpp`: the layer in which most of the accesses begin."""
     counts: Counter[str] = Counter()
     for place in line.code:
-        layers = (frame.file.rpartition(_LAYERS)[2] for frame in names.get((place.module, place.offset), ()) if _LAYERS in frame.file)
-        if first := next(layers, ""):
-            counts[first] += place.count
+        files = (frame.file for frame in names.get((place.module, place.offset), ()))
+        if first := next((file for file in files if _LAYERS in file), ""):
+            counts[first.rpartition(_LAYERS)[2]] += place.count
     return counts.most_common(1)[0][0] if counts else ""

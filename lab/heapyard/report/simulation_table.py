@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model.simulation import Access, NamedLine, Run, Simulation, Simulations, Writer
-from ..model.units import format_bytes, format_duration
+from ..model.units import counted, format_bytes, format_duration
 from .words import listed, plain, ratio
 
 WIDEST_TEXT = 100  # columns of running text
@@ -60,7 +60,8 @@ def answer(found: Simulations) -> str:
     if len(means) < 2:
         return ""
     best = min(means, key=means.__getitem__)
-    return f"Least simulated time: {plain(best)}" + (f", {ratio(means[best])} of {plain(found.baseline)}'s." if best != found.baseline else ".")
+    than = f", {ratio(means[best])} of {plain(found.baseline)}'s" if best != found.baseline else ""
+    return f"Least simulated time: {plain(best)}{than}."
 
 
 def key(found: Simulations) -> str:
@@ -74,8 +75,12 @@ def key(found: Simulations) -> str:
 
 def simulation_table(found: Simulations, width: int) -> Table:
     """A row for each allocator in the order asked for. A column is as wide as what stands in it; names get what is left."""
-    headings, rows = _headings(found), {name: _row(found, name) for name in found.allocators}
-    widths = [max(map(len, [*heading.split("\n"), *(row[i] for row in rows.values() if row)])) for i, heading in enumerate(headings)]
+    headings = _headings(found)
+    rows: dict[str, Sequence[str | Text]] = {name: _row(found, name) for name in found.allocators}
+    widths = [
+        max(len(text) for text in (*heading.split("\n"), *(row[i] for row in rows.values() if row)))
+        for i, heading in enumerate(headings)
+    ]
     longest = max(map(len, (*found.allocators, "allocator")))
     table = Table(box=None, show_header=True, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     left = width - sum(widths) - len(widths) - 1
@@ -90,8 +95,8 @@ def simulation_table(found: Simulations, width: int) -> Table:
 
 def _headings(found: Simulations) -> list[str]:
     several = ["least\nto most"] if _seeds(found) > 1 else []
-    return ["\ntime", f"x\n{plain(found.baseline)[:8]}", *several, "\nmisses", "trans-\nfers", "\natomics", "hand-\novers", "\nwaiting",
-            "peak\nmemory"]
+    counts = ["\nmisses", "trans-\nfers", "\natomics", "hand-\novers"]
+    return ["\ntime", f"x\n{plain(found.baseline)[:8]}", *several, *counts, "\nwaiting", "peak\nmemory"]
 
 
 def _row(found: Simulations, name: str) -> list[str]:
@@ -166,7 +171,7 @@ def line_in_words(named: NamedLine, total: int) -> str:
     """`main_arena in libc.so.6: 12,345 transfers, 61 %; 64 threads write bytes 0 to 7`."""
     line = named.line
     share = f"{100 * line.transfers / total:.0f}\N{NO-BREAK SPACE}%" if total else "none"
-    label = "FALSE SHARING in " if line.is_false_sharing else ""
+    label = "FALSE SHARING: " if line.is_false_sharing else ""
     layer = f" ({named.layer})" if named.layer else ""
     return f"{label}{named.owner}{layer}: {line.transfers:,} transfers, {share} of all; {writers_in_words(named)}"
 
@@ -182,8 +187,8 @@ def writers_in_words(named: NamedLine) -> str:
     if len(by_bytes) <= MOST_WRITERS:
         return _groups(by_bytes)
     if (pair := apart(line.writers)) is not None and line.is_false_sharing:
-        others = len(line.writers) - 2
-        return f"{_groups({(w.low, w.high): [w.thread] for w in pair})}; {others} more {'thread' if others == 1 else 'threads'} write it"
+        more = counted(len(line.writers) - 2, "more thread")
+        return f"{_groups({(w.low, w.high): [w.thread] for w in pair})}; and {more}"
     low, high = min(w.low for w in line.writers), max(w.high for w in line.writers)
     return f"{len(line.writers)} threads write bytes {low} to {high - 1}"
 
@@ -195,7 +200,7 @@ def apart(writers: Sequence[Writer]) -> tuple[Writer, Writer] | None:
 
 
 def _groups(by_bytes: Mapping[tuple[int, int], Sequence[int]]) -> str:
-    parts = []
+    parts: list[str] = []
     for (low, high), threads in by_bytes.items():
         who = f"thread {threads[0]}" if len(threads) == 1 else f"{len(threads)} threads"
         verb = ("writes " if len(threads) == 1 else "write ") if not parts else ""

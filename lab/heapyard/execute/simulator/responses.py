@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -28,8 +27,8 @@ def left_out(run: Run) -> str:
 
 def responses_of(run: Run) -> dict[str, float]:
     """What the machine says of the run, by the names of model.metrics."""
-    counts = {name.removesuffix("_seconds"): float(value) for name, value in asdict(run.counts).items()}
-    found = {SIMULATED_TIME: run.seconds, SIMULATED_MEMORY: float(run.memory)} | {SIMULATED + name: value for name, value in counts.items()}
+    found = {SIMULATED_TIME: run.seconds, SIMULATED_MEMORY: float(run.memory)}
+    found |= {SIMULATED + name.removesuffix("_seconds"): float(value) for name, value in asdict(run.counts).items()}
     if run.measured_seconds is not None:
         found[SIMULATED_PHASE] = run.measured_seconds
     return found
@@ -44,7 +43,7 @@ def own_of(result: OwnResult) -> OwnResult:
     return OwnResult(metrics, defined, result.checksum, result.content)
 
 
-def detail_of(run: Run) -> Mapping[str, object]:
+def detail_of(run: Run) -> dict[str, object]:
     """What is kept of a run beyond its responses: on which machine it was, its speed, the lines that moved most."""
     told = {"machine": run.machine, "cores": run.cores, "seed": run.seed, "engine": run.engine, "threads": run.threads}
     return {

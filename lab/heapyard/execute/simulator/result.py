@@ -50,7 +50,8 @@ def run_of(given: dict[str, Any]) -> Run:
 
 
 def _counts(given: dict[str, Any]) -> Counts:
-    return Counts(**{name: float(given[name]) if name.endswith("_seconds") else int(given[name]) for name in COUNTS})
+    found: dict[str, Any] = {name: float(given[name]) if name.endswith("_seconds") else int(given[name]) for name in COUNTS}
+    return Counts(**found)
 
 
 def _line(given: dict[str, Any]) -> Line:
