@@ -75,7 +75,7 @@ def test_the_record_is_consistent(tmp_path: Path) -> None:
 
 
 def shared_falsely(out: Path, placement: str) -> int:
-    words = ["--mode", "passive", "--iterations", "4", "--repetitions", "4000", "--placement", placement]
+    words = ["--mode", "passive", "--iterations", "4", "--repetitions", "8000", "--placement", placement]
     lines = simulated(out, "false_sharing", 4, *words)["lines"]
     return sum(
         line["false_transfers"] for line in lines if line["is_false_sharing"] and line["owner"]["kind"] in ("heap", "mapping")
@@ -83,7 +83,7 @@ def shared_falsely(out: Path, placement: str) -> int:
 
 
 def test_false_sharing_is_seen_where_it_is(tmp_path: Path) -> None:
-    """Passive: the main thread allocates neighbours, which four threads then write, two of them to a line at least. Padded objects share no line."""
+    """Passive: the main thread allocates neighbours, which four threads then write. Padded objects share no line."""
     assert shared_falsely(tmp_path / "neighbours", "heap") > 10 * shared_falsely(tmp_path / "apart", "padded")
 
 

@@ -89,7 +89,7 @@ def test_a_wrong_field_is_named(study, old: str, new: str, complaint: str) -> No
     [
         ('time = "wall_time"', 'precision = "1%"', "precision"),
         ('time = "wall_time"', 'pin = "0"', "processors to pin to"),
-        ("threads = [1, 2]", 'thp = ["always", "never"]', "the factor thp is of a real machine"),
+        ("processors = [1, 100]", 'thp = ["always", "never"]', "the factor thp is of a real machine"),
         ("[factors]", '[fleet]\nengine = "local"\n[factors]', "not on both"),
     ],
 )

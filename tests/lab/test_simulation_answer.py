@@ -40,7 +40,7 @@ def recorded(data: Path, name: str) -> Run:
 def two(data: Path) -> Simulations:
     names = ("glibc", "jemalloc")
     runs = [Simulation(name, 1, run := recorded(data, name), named(run.lines)) for name in names]
-    return Simulations("shared_line", ("/home/user/shared_line",), MACHINE, "glibc", tuple(runs))
+    return Simulations("shared_line", ("/opt/shared_line",), MACHINE, "glibc", tuple(runs))
 
 
 def shown(found: Simulations, width: int = 80, **options: int) -> str:
