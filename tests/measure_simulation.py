@@ -3,9 +3,9 @@
 
     .heapyard/venv/bin/python tests/measure_simulation.py STAGE... [--only NAME,...]
 
-Stages: `machine` and `measured` need a quiet machine, half a minute and six minutes. `simulated`, `scaling`, `published`, `claims` and
-`peers` simulate, and may run beside other programs: five to thirty minutes each. `page` writes the page from what all stages found;
-each stage keeps that in .heapyard/simulation. `--only`: studies of a stage, to run it in pieces.
+Stages: `machine` and `measured` need a quiet machine, half a minute and six minutes. `simulated`, `scaling`, `published`,
+`claims` and `peers` simulate, and may run beside other programs: five to thirty minutes each. `page` writes the page from what
+all stages found; each stage keeps that in .heapyard/simulation. `--only`: studies of a stage, to run it in pieces.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BIN = ROOT / ".heapyard" / "build" / "release" / "bin"
 HERE = Simulated("epyc", 8, 1)  # the machine that is most like the one that measures
 CLOSE = 0.15  # a simulated ratio is right within it
 
-# Commands of published figures, scaled down: the same program, threads and sizes, less of it. The machine they ran on has 20 threads.
+# Commands of published figures, scaled down: the same program, threads and sizes, less of it. Their machine has 20 threads.
 TWENTY = Simulated("desktop", 20, 1)
 FIGURES = {
     "larson": "larson --min-size 8 --max-size 999 --chunks 1000 --rounds 2 --generations 2 --threads 20",
@@ -117,15 +117,20 @@ def scaling(only: Sequence[str]) -> None:
         record = heapyard.run(path).record
         trials = [t for t in record.trials if t.status == "ok"]
         accesses = sum(t.metrics[f"simulated_{n}"] for t in trials for n in ("loads", "stores", "atomics"))
-        keep("scaling", {path.stem: {
-            "seconds": time.monotonic() - began,
-            "engine_seconds": sum(t.ended - t.started for t in trials),
-            "accesses": accesses,
-            "failed": sorted({f"{t.treatment}: {t.reason}" for t in record.trials if t.status not in ("ok", "skipped")}),
-            "trials": len(trials),
-            "times": medians(record, "simulated_wall_time"),
-            "transfers": medians(record, "simulated_transfers"),
-        }})
+        keep(
+            "scaling",
+            {
+                path.stem: {
+                    "seconds": time.monotonic() - began,
+                    "engine_seconds": sum(t.ended - t.started for t in trials),
+                    "accesses": accesses,
+                    "failed": sorted({f"{t.treatment}: {t.reason}" for t in record.trials if t.status not in ("ok", "skipped")}),
+                    "trials": len(trials),
+                    "times": medians(record, "simulated_wall_time"),
+                    "transfers": medians(record, "simulated_transfers"),
+                }
+            },
+        )
     native(only)
 
 
@@ -194,11 +199,24 @@ def claims(only: Sequence[str]) -> None:
         note(f"claims: {name}")
         began = time.monotonic()
         record = heapyard.run(path, scale="simulated", simulated=Simulated("server", 64, 1)).record
-        keep("claims", {name: {
-            "seconds": time.monotonic() - began,
-            "claims": [{"text": j.claim.text, "processors": j.claim.processors, "verdict": j.verdict, "evidence": j.evidence,
-                        "source": j.claim.source} for j in judge_all(record.observations)],
-        }})
+        keep(
+            "claims",
+            {
+                name: {
+                    "seconds": time.monotonic() - began,
+                    "claims": [
+                        {
+                            "text": j.claim.text,
+                            "processors": j.claim.processors,
+                            "verdict": j.verdict,
+                            "evidence": j.evidence,
+                            "source": j.claim.source,
+                        }
+                        for j in judge_all(record.observations)
+                    ],
+                }
+            },
+        )
 
 
 def peers(only: Sequence[str]) -> None:
@@ -208,10 +226,17 @@ def peers(only: Sequence[str]) -> None:
             continue
         [one] = simulations("producer_consumer --threads 2 --loops 10 --blocks 200 --operations 50", [allocator.name], HERE)
         run = one.run
-        keep("peers", {allocator.name: {
-            "runs": run is not None, "reason": one.reason, "warnings": list(run.warnings) if run else [],
-            "futex_waits": run.totals.futex_waits if run else 0,
-        }})
+        keep(
+            "peers",
+            {
+                allocator.name: {
+                    "runs": run is not None,
+                    "reason": one.reason,
+                    "warnings": list(run.warnings) if run else [],
+                    "futex_waits": run.totals.futex_waits if run else 0,
+                }
+            },
+        )
 
 
 # Page -----------------------------------------------------------------------------------------------------------------------------
@@ -220,7 +245,11 @@ def peers(only: Sequence[str]) -> None:
 def table(head: Sequence[str], lines: Iterable[Sequence[str]], right: int = 1) -> str:
     """`right`: the first column whose cells are figures."""
     rule = ["---" if i < right else "--:" for i in range(len(head))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *lines)).replace("| --- ", "|---").replace("| --: ", "|--:")
+    return (
+        "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *lines))
+        .replace("| --- ", "|---")
+        .replace("| --: ", "|--:")
+    )
 
 
 def machine_part() -> str:
@@ -229,9 +258,16 @@ def machine_part() -> str:
         return ""
     cycle = found["cycle"]
     told = {
-        "cycle": "a cycle: additions that wait for each other", "l1": "L1", "l2": "L2", "l3": "L3, 8 MiB", "memory": "memory, 256 MiB",
-        "atomic": "an atomic on an own line", "system_call": "a system call", "page_fault": "first touch of a page",
-        "handover": "a word handed to another core: a transfer, and a write that takes the copy", "sleeping_handover": "the same by futex",
+        "cycle": "a cycle: additions that wait for each other",
+        "l1": "L1",
+        "l2": "L2",
+        "l3": "L3, 8 MiB",
+        "memory": "memory, 256 MiB",
+        "atomic": "an atomic on an own line",
+        "system_call": "a system call",
+        "page_fault": "first touch of a page",
+        "handover": "a word handed to another core: a transfer, and a write that takes the copy",
+        "sleeping_handover": "the same by futex",
     }
     lines = [(words, f"{found[name]:.3g} ns", f"{found[name] / cycle:.0f}") for name, words in told.items()]
     return f"""## The machine that measured
@@ -279,8 +315,14 @@ def times_part() -> str:
     for study in sorted(set(ours) & set(theirs)):
         for name in sorted(ours[study]):
             if name.endswith(" under glibc"):
-                absolute.append((f"`{study}`", name.split("=")[1].split()[0], f"{ours[study][name] * 1e3:.2f} ms",
-                                 f"{theirs[study][name] * 1e3:.2f} ms"))
+                absolute.append(
+                    (
+                        f"`{study}`",
+                        name.split("=")[1].split()[0],
+                        f"{ours[study][name] * 1e3:.2f} ms",
+                        f"{theirs[study][name] * 1e3:.2f} ms",
+                    )
+                )
     per = defaultdict(lambda: [0, 0])
     for row in found:
         per[row[2]][0] += row in right
@@ -288,9 +330,8 @@ def times_part() -> str:
     by = ", ".join(f"{name} {good} of {of}" for name, (good, of) in sorted(per.items(), key=lambda item: -item[1][0]))
     return f"""## Times on one and two processors
 
-Each cell has the ratio to glibc's time, simulated : measured. **!** marks a miss: the simulated ratio is off by more than {CLOSE:.0%}.
-Measured are the medians of 12 interleaved blocks; the control, glibc once more, shows how far the measured figures themselves can be
-trusted. Of {len(found)} ratios {len(right)} are within {CLOSE:.0%}; half of all are within a factor of {factor:.2f}.
+Each cell has the ratio to glibc's time, simulated : measured. **!** marks a miss: the simulated ratio is off by more than
+{CLOSE:.0%}. Measured are the medians of 12 interleaved blocks. Of {len(found)} ratios {len(right)} are within {CLOSE:.0%}; half of all are within a factor of {factor:.2f}.
 
 {table(("study", "threads", *allocators), lines, 1)}
 
@@ -320,8 +361,16 @@ def published_part() -> str:
             return
         rank = {name: place for place, name in enumerate(sorted(names, key=lambda n: -ours[n]))}
         misses = [name for place, name in enumerate(names) if abs(rank[name] - place) > 2]
-        lines.append((title, f"{spearman([(theirs[n], ours[n]) for n in names]):.2f}", f"{len(names)}", " > ".join(names),
-                      " > ".join(sorted(names, key=lambda n: -ours[n])), ", ".join(misses) or "-"))
+        lines.append(
+            (
+                title,
+                f"{spearman([(theirs[n], ours[n]) for n in names]):.2f}",
+                f"{len(names)}",
+                " > ".join(names),
+                " > ".join(sorted(names, key=lambda n: -ours[n])),
+                ", ".join(misses) or "-",
+            )
+        )
 
     seconds: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for row in rows("mimalloc-bench.csv"):
@@ -335,23 +384,28 @@ def published_part() -> str:
     for threads, theirs in operations.items():
         if f"rptest {threads}" in found:
             compare(f"rptest-threads, {threads}", theirs, found[f"rptest {threads}"])
-    text = table(("figure", "Spearman", "allocators", "published, fastest first", "simulated", "off by more than two places"), lines, 1)
-    curve = [(float(row["seconds"]), found[f"scalloc {row['threads']}"]["scalloc"], row["threads"])
-             for row in rows("scalloc-threadtest.csv") if f"scalloc {row['threads']}" in found]
+    text = table(
+        ("figure", "Spearman", "allocators", "published, fastest first", "simulated", "off by more than two places"), lines, 1
+    )
+    curve = [
+        (float(row["seconds"]), found[f"scalloc {row['threads']}"]["scalloc"], row["threads"])
+        for row in rows("scalloc-threadtest.csv")
+        if f"scalloc {row['threads']}" in found
+    ]
     if curve:
         base = curve[0]
         curves = [(threads, f"{base[0] / seconds:.2f}", f"{speed / base[1]:.2f}") for seconds, speed, threads in curve]
         text += f"""
 
-The scalloc artifact's overview prints one curve, of threadtest, without naming the allocator. Speed-up over one thread, against scalloc
-simulated on the server with 24 cores; Spearman {spearman([(-s, speed) for s, speed, _ in curve]):.2f}:
+The scalloc artifact's overview prints one curve, of threadtest, without naming the allocator. Speed-up over one thread, against
+scalloc simulated on the server with 24 cores; Spearman {spearman([(-s, speed) for s, speed, _ in curve]):.2f}:
 
 {table(("threads", "published", "simulated"), curves)}"""
     return f"""## Published figures
 
-`tests/data/published` holds the figures with their source. The figures of the scalloc, elfmalloc and ACDC papers are pictures without
-numbers, so their text is judged below, as claims. The tables of rpmalloc's repository have numbers. Their machine is an i7-13800H,
-6 fast and 8 slow cores with 20 hardware threads; simulated is the desktop with 20 cores. The work is scaled down.
+`tests/data/published` holds the figures with their source. The figures of the scalloc, elfmalloc and ACDC papers are pictures
+without numbers, so their text is judged below, as claims. The tables of rpmalloc's repository have numbers. Their machine is an
+i7-13800H, 6 fast and 8 slow cores with 20 hardware threads. Simulated is the desktop with 20 cores, and less work.
 
 {text}
 """
@@ -367,7 +421,9 @@ def claims_part() -> str:
             if not claim["processors"]:
                 continue
             verdicts[claim["verdict"]] += 1
-            lines.append((f"`{study}`", claim["text"], f"needs {claim['processors']} processors", claim["verdict"], claim["evidence"]))
+            lines.append(
+                (f"`{study}`", claim["text"], f"needs {claim['processors']} processors", claim["verdict"], claim["evidence"])
+            )
     seconds = sum(result["seconds"] for result in found.values())
     counted = ", ".join(f"{verdict}: {count}" for verdict, count in sorted(verdicts.items()))
     return f"""## Claims that need processors
@@ -391,17 +447,27 @@ def scaling_part() -> str:
         times = {name.split(" under ")[1]: value for name, value in one["times"].items()}
         order = sorted(times, key=lambda name: times[name])
         slow = f"{one['engine_seconds'] / plain[study]:.0f}" if study in plain else "-"
-        lines.append((f"`{study}`", f"{one['trials']}", f"{one['seconds'] / 60:.1f} min", f"{one['accesses'] / 1e6:.0f}",
-                      f"{one['engine_seconds'] / one['accesses'] * 1e9:.0f} ns", slow,
-                      ", ".join(f"{name} {times[name] / times['glibc']:.3g}" for name in order), "; ".join(one["failed"]) or "-"))
+        lines.append(
+            (
+                f"`{study}`",
+                f"{one['trials']}",
+                f"{one['seconds'] / 60:.1f} min",
+                f"{one['accesses'] / 1e6:.0f}",
+                f"{one['engine_seconds'] / one['accesses'] * 1e9:.0f} ns",
+                slow,
+                ", ".join(f"{name} {times[name] / times['glibc']:.3g}" for name in order),
+                "; ".join(one["failed"]) or "-",
+            )
+        )
+    head = ("study", "runs", "time", "million accesses", "per access", "slowdown", "simulated time, multiple of glibc's", "failed")
     return f"""## 64 threads on two processors
 
     heapyard run studies/simulated/64-threads
 
-{len(found)} workloads under 10 allocators and the control took {seconds / 60:.1f} minutes, one run at a time. A simulated access costs
-{engine / accesses * 1e9:.0f} ns, launch and preflight included.
+{len(found)} workloads under 10 allocators and the control took {seconds / 60:.1f} minutes, one run at a time. A simulated access
+costs {engine / accesses * 1e9:.0f} ns, launch and preflight included.
 
-{table(("study", "runs", "time", "million accesses", "per access", "slowdown", "time, multiple of glibc's, simulated", "failed"), lines)}
+{table(head, lines)}
 
 The slowdown is against the same runs without the simulator, 64 threads on the processors of this machine.
 """
@@ -411,8 +477,10 @@ def peers_part() -> str:
     found = kept("peers")
     if not found:
         return ""
-    lines = [(name, "runs" if one["runs"] else "no", one["reason"] or "; ".join(one["warnings"]) or "-", f"{one['futex_waits']}")
-             for name, one in sorted(found.items())]
+    lines = [
+        (name, "runs" if one["runs"] else "no", one["reason"] or "; ".join(one["warnings"]) or "-", f"{one['futex_waits']}")
+        for name, one in sorted(found.items())
+    ]
     return f"""## Which allocators run
 
 Two threads exchange objects under each installed allocator ([simulation.md](../simulation.md#what-runs) says what rseq, fork and
@@ -424,7 +492,8 @@ signals do). Futex waits are of the whole run: who waits, waits in simulated tim
 
 def page(only: Sequence[str]) -> None:
     parts = [machine_part(), times_part(), published_part(), scaling_part(), claims_part(), peers_part()]
-    PAGE.write_text(f"""# Measured: simulated machines beside real ones
+    PAGE.write_text(
+        f"""# Measured: simulated machines beside real ones
 
 [simulation.md](../simulation.md) explains the simulator. Here it is held against what was measured and published.
 All times but those said to be measured or published are simulated.
@@ -433,13 +502,21 @@ All times but those said to be measured or published are simulated.
 
 Last run on {datetime.now(UTC):%Y-%m-%d}, {platform.platform()}, {os.cpu_count()} processors.
 
-""" + "\n".join(part for part in parts if part))
+"""
+        + "\n".join(part for part in parts if part)
+    )
     note(f"{PAGE}")
 
 
 STAGES: dict[str, Callable[[Sequence[str]], None]] = {
-    "machine": machine, "measured": measured, "simulated": simulated, "scaling": scaling, "published": published, "claims": claims,
-    "peers": peers, "page": page,
+    "machine": machine,
+    "measured": measured,
+    "simulated": simulated,
+    "scaling": scaling,
+    "published": published,
+    "claims": claims,
+    "peers": peers,
+    "page": page,
 }
 
 
