@@ -331,7 +331,8 @@ def times_part() -> str:
     return f"""## Times on one and two processors
 
 Each cell has the ratio to glibc's time, simulated : measured. **!** marks a miss: the simulated ratio is off by more than
-{CLOSE:.0%}. Measured are the medians of 12 interleaved blocks. Of {len(found)} ratios {len(right)} are within {CLOSE:.0%}; half of all are within a factor of {factor:.2f}.
+{CLOSE:.0%}. Measured are the medians of 12 interleaved blocks. Of {len(found)} ratios
+{len(right)} are within {CLOSE:.0%}; half of all are within a factor of {factor:.2f}.
 
 {table(("study", "threads", *allocators), lines, 1)}
 
