@@ -367,8 +367,8 @@ Within {CLOSE:.0%} by allocator: {by}.
 
 Causes of misses that are known:
 
-- Each instruction costs the same here. Where caches answer nearly everything (`sh6`, `sh8`, `threadtest`), the ratio of times is then
-  the ratio of instructions, and the shorter paths of the fast heaps gain more than on the real processor.
+- Each instruction costs the same here. Where caches answer nearly everything (`sh6`, `sh8`, `threadtest`), the ratio of times is
+  then the ratio of instructions, and the shorter paths of the fast heaps gain more than on the real processor.
 - Memory given back costs a system call and new page faults, but not the pages that the kernel takes apart, nor the interrupt to the
   other processor (`exchange`, `larson`).
 - A simulated heap begins at fixed addresses. Whether two small objects share a line depends on them (`passive`, `active`).

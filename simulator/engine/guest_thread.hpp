@@ -55,6 +55,7 @@ struct alignas(128) GuestThread {
   enum Word : std::uint32_t { kWait, kGo, kPass };
   std::atomic<std::uint32_t> word = kWait;
   std::atomic<pid_t> tid = 0;
+  std::atomic<bool> has_arrived = false;    // ever; it may have gone since, when its maker was held by the kernel
   std::atomic<bool> waits_in_code = false;  // held inside of a block of translated code
   std::atomic<bool> in_kernel = false;      // in a system call
   std::atomic<bool> empties_code = false;   // in one for which all others have to leave translated code
