@@ -354,7 +354,7 @@ def times_part() -> str:
     for row in found:
         per[row[2]][0] += row in right
         per[row[2]][1] += 1
-    by = ", ".join(f"{name} {good} of {of}" for name, (good, of) in sorted(per.items(), key=lambda item: -item[1][0]))
+    by = [(name, f"{of}", f"{good}") for name, (good, of) in sorted(per.items(), key=lambda item: -item[1][0])]
     return f"""## Times on one and two processors
 
 Each cell has the ratio to glibc's time, simulated : measured. **!** marks a miss: the simulated ratio is off by more
@@ -363,16 +363,17 @@ than {CLOSE:.0%}. Measured are the medians of 12 interleaved blocks. Of {len(fou
 
 {table(("study", "threads", *allocators), lines)}
 
-Within {CLOSE:.0%} by allocator: {by}.
+{table(("allocator", "ratios", f"within {CLOSE:.0%}"), by)}
 
 Causes of misses that are known:
 
-- Each instruction costs the same here. Where caches answer nearly everything (`sh6`, `sh8`, `threadtest`), the ratio of times is
-  then the ratio of instructions, and the shorter paths of the fast heaps gain more than on the real processor.
+- Each instruction costs the same here. Where caches answer nearly everything, the ratio of times is that of instructions. Then the
+  shorter paths of the fast heaps gain more than on the real processor (`sh6`, `sh8`, `threadtest`).
 - Memory given back costs a system call and new page faults, but not the pages that the kernel takes apart, nor the interrupt to the
   other processor (`exchange`, `larson`).
 - A simulated heap begins at fixed addresses. Whether two small objects share a line depends on them (`passive`, `active`).
-- With two threads this machine's own control scatters by 10 to 20 %: two processors of a guest, and nothing left for the system.
+- Two threads fill this machine, so that measured ratios scatter more with two than with one. Interrupts between the processors of a
+  guest cost far more than the model knows (`threadtest` with two threads: heaps that give memory back).
 
 glibc's own time, of which nothing was fitted:
 
@@ -465,8 +466,8 @@ def claims_part() -> str:
     counted = ", ".join(f"{verdict}: {count}" for verdict, count in sorted(verdicts.items()))
     return f"""## Claims that need processors
 
-The claims of the papers that could not be told here for want of processors, on the simulated server with 64 cores, at the scale
-`simulated` of each study, {len(found)} studies in {seconds / 60:.0f} minutes. {counted}.
+The claims of the papers that could not be told here for want of processors, on the simulated server with 64 cores. Each study ran
+at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes. Verdicts: {counted}.
 
 {table(("study", "claim", "measured", "simulated", "evidence, simulated"), lines)}
 """
