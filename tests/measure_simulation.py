@@ -32,8 +32,10 @@ sys.path.insert(0, str(ROOT / "lab"))
 import heapyard  # noqa: E402
 from heapyard.api.simulating import allocators_to_simulate, program_to_simulate, simulate  # noqa: E402
 from heapyard.catalog.allocators import installed_allocators  # noqa: E402
+from heapyard.catalog.own_heaps import own_heaps  # noqa: E402
 from heapyard.catalog.study import read_study  # noqa: E402
 from heapyard.execute.loop.signals import stop_on_signals  # noqa: E402
+from heapyard.model.errors import HeapyardError  # noqa: E402
 from heapyard.model.record import Record  # noqa: E402
 from heapyard.model.simulation import Simulated, Simulation  # noqa: E402
 from heapyard.stats.claims.judge import judge_all  # noqa: E402
@@ -231,23 +233,20 @@ def claims(only: Sequence[str]) -> None:
 
 
 def peers(only: Sequence[str]) -> None:
-    """Every installed allocator with two threads that exchange objects."""
+    """Every installed peer, and our heaps without their variants: two threads exchange objects."""
+    variants = {heap.name for heap in own_heaps()} - {"bfm", "scalloc", "elfmalloc", "heapyard"}
     for allocator in installed_allocators():
-        if only and allocator.name not in only:
+        if allocator.name in variants or (only and allocator.name not in only):
             continue
-        [one] = simulations("producer_consumer --threads 2 --loops 10 --blocks 200 --operations 50", [allocator.name], HERE)
-        run = one.run
-        keep(
-            "peers",
-            {
-                allocator.name: {
-                    "runs": run is not None,
-                    "reason": one.reason,
-                    "warnings": list(run.warnings) if run else [],
-                    "futex_waits": run.totals.futex_waits if run else 0,
-                }
-            },
-        )
+        run, reason = None, ""
+        try:
+            [one] = simulations("producer_consumer --threads 2 --loops 10 --blocks 200 --operations 50", [allocator.name], HERE)
+            run, reason = one.run, one.reason
+        except HeapyardError as error:
+            reason = str(error)
+        warnings = list(run.warnings) if run else []
+        waits = run.totals.futex_waits if run else 0
+        keep("peers", {allocator.name: {"runs": run is not None, "reason": reason, "warnings": warnings, "futex_waits": waits}})
 
 
 CHANGES = """## What was changed because of these figures
