@@ -65,7 +65,8 @@ constexpr std::array<Machine, 4> kMachines{{
      .system_call_cycles = 250,
      .wake_cycles = 5000,
      .page_fault_cycles = 1250},
-    // Caches as published [8]; the rest as tests/native/programs/latencies.cpp measured it: docs/measured/simulation.md.
+    // Caches as published [8]; the rest as tests/native/programs/latencies.cpp measured it:
+    // docs/measured/simulation.md.
     {.name = "epyc-guest",
      .title = "a guest of KVM with 8 cores of an AMD EPYC (Zen 4)",
      .cores = 8,

@@ -171,7 +171,8 @@ TEST_P(Coherence, MemoryGivenBackFaultsAgain) {
   EXPECT_EQ((*this)[Count::kPageFaults], 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, Coherence, testing::Values("two-socket-server", "desktop", "aarch64-server", "epyc-guest"),
+INSTANTIATE_TEST_SUITE_P(Machines, Coherence,
+                         testing::Values("two-socket-server", "desktop", "aarch64-server", "epyc-guest"),
                          [](const auto& test) {
                            std::string name;
                            for (const char* at = test.param; *at; ++at) name += *at == '-' ? '_' : *at;
