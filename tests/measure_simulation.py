@@ -468,6 +468,9 @@ def claims_part() -> str:
 The claims of the papers that could not be told here for want of processors, on the simulated server with 64 cores. Each study ran
 at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes. Verdicts: {counted}.
 
+The work is less than the papers', so that a thread's first calls weigh more. And a claim about the slope holds or not by the law that
+fits the levels of threads best: the evidence says how far off it is.
+
 {table(("study", "claim", "measured", "simulated", "evidence, simulated"), lines)}
 """
 
@@ -501,12 +504,13 @@ def scaling_part() -> str:
 
     heapyard run studies/simulated/64-threads
 
-{len(found)} workloads under 10 allocators and the control took {seconds / 60:.1f} minutes, one run at a time. A simulated access
-costs {engine / accesses * 1e9:.0f} ns, launch and preflight included.
+{len(found)} workloads under 10 allocators and the control took {seconds / 60:.1f} minutes, two runs at a time.
+A simulated access costs {engine / accesses * 1e9:.0f} ns, launch and preflight included.
 
 {table(head, lines)}
 
-The slowdown is against the same runs without the simulator, 64 threads on the processors of this machine.
+The slowdown is against the same runs without the simulator, 64 threads on the processors of this machine. Other programs ran beside
+them, so that an undisturbed machine is faster. Each thread does little, so that what a heap does at a thread's first call weighs much.
 """
 
 
