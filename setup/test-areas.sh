@@ -18,7 +18,8 @@ functional_e2e="heap_sanitized fuzz compare_server server_truth capacity_command
   profile_account
   heap_address_space never_fooled wrong_inputs heap_container heap_failures heap_limits other_processors places
   profile_attach profile_attach_harmless profile_limit profile_netbuild profile_page profile_python report_page
-  mutators_without_races tune_pinned fleet_processes fleet_try fleet_slurm simulator_engine simulate"
+  mutators_without_races tune_pinned fleet_processes fleet_try fleet_slurm simulator_engine simulate
+  simulated_counts"
 
 # Test files of tests/lab that take longest, and compile nothing; and those that mostly wait, which as the last ones would
 # leave the processors idle.

@@ -107,8 +107,9 @@ void Engine::refresh_horizon() {
   if (current.word.load(std::memory_order_relaxed) == GuestThread::kGo)
     return;  // it has not taken its turn yet, and then asks
   const Ticks others = turns_.next().time;
+  const Ticks quantum = current.time < current.close_until ? std::min(quantum_, kCloseQuantum * kCycle) : quantum_;
   current.exact.store(others, std::memory_order_relaxed);
-  current.horizon.store(std::min(others == kNever ? kNever : others + quantum_, timer_), std::memory_order_relaxed);
+  current.horizon.store(std::min(others == kNever ? kNever : others + quantum, timer_), std::memory_order_relaxed);
 }
 
 void Engine::ask(GuestThread& thread) {
@@ -121,7 +122,7 @@ void Engine::ask(GuestThread& thread) {
 // if it is there already. That it always is makes all runs alike.
 void Engine::await_arrival(ThreadNumber number) {
   const GuestThread& thread = *threads_[number];
-  while (!thread.waits_in_code && !thread.in_kernel) sched_yield();  // bound: the kernel starts it
+  while (!thread.has_arrived && !thread.in_kernel) sched_yield();  // bound: the kernel starts it
 }
 
 void Engine::take_turn(GuestThread& thread, bool in_code) {
@@ -138,6 +139,7 @@ void Engine::take_turn(GuestThread& thread, bool in_code) {
 
 void Engine::wait_for_turn(GuestThread& thread, bool in_code) {
   thread.waits_in_code.store(in_code);
+  thread.has_arrived.store(true);
   constexpr timespec kLong{3600, 0};  // with a time limit a signal ends the wait whatever its handler's flags are
   while (true) {                      // bound: until the turn comes
     const std::uint32_t word = thread.word.exchange(GuestThread::kWait, std::memory_order_acquire);

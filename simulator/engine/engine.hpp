@@ -7,11 +7,14 @@
 // the program, so that the same seed gives the same run.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "guest_memory.hpp"
 #include "guest_thread.hpp"
 #include "simulator/model/memory.hpp"
 #include "sleeping_queues.hpp"
@@ -29,6 +32,10 @@ struct Options {
 
 inline constexpr unsigned kMostCpus = 4096;  // of QEMU at the same time
 
+// A thread that has met another core at a line runs close to the others for a while: one that waits for a word must not
+// be ahead when the word changes. 50 cycles are less than any transfer takes.
+inline constexpr Ticks kCloseQuantum = 50, kCloseCycles = 5000;
+
 class Engine {
  public:
   explicit Engine(const Options& options);
@@ -41,7 +48,8 @@ class Engine {
   void block(unsigned vcpu, std::uint64_t instructions) {
     GuestThread& thread = *by_cpu_[vcpu];
     thread.time += instructions * instruction_ticks_;
-    thread.counts[Count::kInstructions] += instructions;
+    const std::uint64_t executed = thread.counts[Count::kInstructions] += instructions;
+    if (!thread.loads.is_empty()) thread.time = thread.loads.reach(executed, thread.time);
     if (thread.time >= thread.horizon.load(std::memory_order_relaxed)) [[unlikely]]
       ask(thread);
   }
@@ -55,7 +63,27 @@ class Engine {
   }
   void access(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, Kind kind, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
-    thread.time += memory_.access({thread.core, thread.number, address, bytes, kind, code}, thread.counts) * kCycle;
+    if (!thread.loads.is_empty()) thread.time = thread.loads.ready(address, thread.time);
+    if (kind == Kind::kAtomic) {
+      thread.time = thread.loads.drain(thread.stores.drain(thread.time));
+    } else if (thread.stores.holds(address / kLineBytes, thread.time)) [[unlikely]] {
+      memory_.forward({thread.core, thread.number, address, bytes, kind, code, thread.time / kCycle}, thread.counts);
+      if (kind == Kind::kStore) buffer(thread, address, 0);
+      return;
+    }
+    const std::uint64_t faults = thread.counts[Count::kPageFaults];
+    const Access access{thread.core, thread.number, address, bytes, kind, code, thread.time / kCycle};
+    const Ticks ticks = memory_.access(access, thread.counts) * kCycle;
+    if (ticks == 0 && (kind != Kind::kStore || thread.stores.is_empty(thread.time))) return;
+    const bool met_others = notice_others(thread);
+    if (thread.counts[Count::kPageFaults] != faults || kind == Kind::kAtomic)
+      thread.time += ticks;
+    else if (kind == Kind::kStore)
+      buffer(thread, address, ticks);
+    else if (met_others)
+      thread.time += ticks;  // what others wrote mostly decides what comes next
+    else
+      wait_beside(thread, address, bytes, ticks);
   }
   void atomic(unsigned vcpu, std::uint64_t address, std::uint32_t bytes, std::uint64_t code) {
     GuestThread& thread = *by_cpu_[vcpu];
@@ -74,6 +102,28 @@ class Engine {
   void finish();
 
  private:
+  void buffer(GuestThread& thread, std::uint64_t address, Ticks ticks) {
+    thread.time = thread.stores.put(address / kLineBytes, thread.time, thread.time + ticks, machine_.store_buffer);
+  }
+  void wait_beside(GuestThread& thread, std::uint64_t address, std::uint32_t bytes, Ticks ticks) {
+    std::uint64_t value = 0;  // no pointer
+    if (bytes == sizeof value) std::memcpy(&value, reinterpret_cast<const void*>(host_address(address)), sizeof value);
+    const std::uint64_t limit = thread.counts[Count::kInstructions] + machine_.reorder_buffer;
+    thread.time = thread.loads.put(value, thread.time + ticks, limit, thread.time);
+  }
+  // After an access: did it meet another core?
+  bool notice_others(GuestThread& thread) {
+    const std::uint64_t met = thread.counts.met_others();
+    if (met == thread.met) return false;
+    thread.met = met;
+    thread.close_until = thread.time + kCloseCycles * kCycle;
+    const Ticks exact = thread.exact.load(std::memory_order_relaxed);
+    if (exact == kNever) return true;
+    const Ticks horizon = thread.horizon.load(std::memory_order_relaxed);
+    thread.horizon.store(std::min(horizon, exact + kCloseQuantum * kCycle), std::memory_order_relaxed);
+    return true;
+  }
+
   // Turns. The mutex guards turns_, queues_ and who is current.
   void ask(GuestThread& thread);
   GuestThread* hand_over();

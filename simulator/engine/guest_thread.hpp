@@ -9,6 +9,8 @@
 #include <cstdint>
 
 #include "simulator/model/counts.hpp"
+#include "simulator/model/load_window.hpp"
+#include "simulator/model/store_buffer.hpp"
 #include "simulator/model/turns.hpp"
 
 namespace heapyard::simulator {
@@ -33,6 +35,10 @@ struct alignas(128) GuestThread {
   CoreNumber core = 0;
   ThreadNumber number = 0;
   Counts counts;
+  StoreBuffer stores;
+  LoadWindow loads;
+  std::uint64_t met = 0;  // counts.met_others() when it last met another core
+  Ticks close_until = 0;  // because of that
 
   // How many of the next atomics of an instruction are expected to meet other cores. Instructions share the entries.
   std::uint8_t& contention(std::uint64_t code) { return contention_[(code ^ code >> 8) % contention_.size()]; }
@@ -49,6 +55,7 @@ struct alignas(128) GuestThread {
   enum Word : std::uint32_t { kWait, kGo, kPass };
   std::atomic<std::uint32_t> word = kWait;
   std::atomic<pid_t> tid = 0;
+  std::atomic<bool> has_arrived = false;    // ever; it may have gone since, when its maker was held by the kernel
   std::atomic<bool> waits_in_code = false;  // held inside of a block of translated code
   std::atomic<bool> in_kernel = false;      // in a system call
   std::atomic<bool> empties_code = false;   // in one for which all others have to leave translated code

@@ -59,6 +59,7 @@ void Engine::before_system_call(unsigned vcpu, const SystemCall& call) {
   if (current_ != &thread) take_turn(thread, false);  // it came here without the turn, when it was let go
   thread.passes = false;
   thread.call = call;
+  thread.time = thread.loads.drain(thread.stores.drain(thread.time));
   thread.time += (reads_clock(call) ? kClockCycles : machine_.system_call_cycles) * kCycle;
   ++thread.counts[Count::kSystemCalls];
   const auto& arguments = call.arguments;

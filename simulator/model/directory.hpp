@@ -61,6 +61,7 @@ struct SharedLine {
   std::uint32_t owner = kNobody;        // the holder that may write
   std::uint32_t last_atomic = kNobody;  // core of the latest atomic
   std::uint64_t tenure = 0;             // bytes written since the line came to its present owner
+  std::uint64_t arrives = 0;  // cycle: before it nobody else gets the line, which is under way or being written
   std::uint64_t transfers = 0, false_transfers = 0, invalidations = 0, coherence_misses = 0, handovers = 0;
   std::vector<Writer> writers;
   std::vector<CodePlace> code;

@@ -27,6 +27,8 @@ struct Machine {
   std::uint32_t far_cycles;       // to a line in a cache of another cluster
   std::uint32_t memory_cycles;
   std::uint32_t atomic_cycles;       // a locked instruction on a line that the core owns
+  std::uint32_t reorder_buffer;      // instructions that may be under way
+  std::uint32_t store_buffer;        // stores that may wait for their lines
   std::uint32_t system_call_cycles;  // there and back
   std::uint32_t wake_cycles;         // from a futex wake to the other thread's first instruction
   std::uint32_t page_fault_cycles;   // first touch of a page of 4 KiB

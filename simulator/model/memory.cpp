@@ -15,6 +15,10 @@ std::uint64_t bytes_of(const Access& access) {
 
 bool writes(const Access& access) { return access.kind != Kind::kLoad; }
 
+std::uint32_t wait_for(const SharedLine& shared, const Access& access) {
+  return shared.arrives > access.cycle ? static_cast<std::uint32_t>(shared.arrives - access.cycle) : 0;
+}
+
 }  // namespace
 
 Memory::Memory(const Machine& machine, std::uint32_t cores, bool spread) : machine_(machine), spread_(spread) {
@@ -32,7 +36,9 @@ std::uint32_t Memory::split(const Access& whole, Counts& counts) {
   first.bytes = static_cast<std::uint32_t>(kLineBytes - whole.address % kLineBytes);
   second.address += first.bytes;
   second.bytes -= first.bytes;
-  return access(first, counts) + access(second, counts);
+  const std::uint32_t cycles = access(first, counts);
+  second.cycle += cycles;
+  return cycles + access(second, counts);
 }
 
 std::uint32_t Memory::beyond_l1(const Access& access, Line line, Slot* slot, Counts& counts) {
@@ -84,16 +90,22 @@ std::uint32_t Memory::beyond_l1(const Access& access, Line line, Slot* slot, Cou
     install(access.core, line, flags);
   }
   if (access.kind == Kind::kAtomic) note_atomic(access, entry, counts);
-  if (writes(access) && entry.shared != 0) note_store(access, directory_.shared(entry));
+  if (writes(access) && entry.shared != 0) {
+    SharedLine& shared = directory_.shared(entry);
+    shared.tenure |= bytes_of(access);
+    note_writer(access, shared);
+    shared.arrives = std::max(shared.arrives, access.cycle + cycles);
+  }
   return cycles;
 }
 
 // Nobody else has it in a private cache: from an L3, else from memory.
 std::uint32_t Memory::fetch_alone(const Access& access, Line line, Counts& counts) {
   const std::uint32_t own = cluster_of(access.core);
-  if (l3_[own].use(line)) return machine_.l3.cycles;
+  const bool prefetched = continues_stream(access.core, line);
+  if (l3_[own].use(line)) return prefetched ? machine_.l2.cycles : machine_.l3.cycles;
   ++counts[Count::kL3Misses];
-  std::uint32_t cycles = machine_.memory_cycles;
+  std::uint32_t cycles = prefetched ? machine_.l2.cycles : machine_.memory_cycles;
   for (std::uint32_t other = 0; other < clusters(); ++other) {
     if (other == own || !l3_[other].find(line)) continue;
     cycles = machine_.far_cycles;
@@ -101,6 +113,16 @@ std::uint32_t Memory::fetch_alone(const Access& access, Line line, Counts& count
   }
   if (machine_.is_l3_inclusive) install_l3(own, line);
   return cycles;
+}
+
+// A prefetcher has fetched the line if the core came to the two before it, or behind it, in the same page: it runs
+// ahead of such streams, as those of all machines in machine.cpp do.
+bool Memory::continues_stream(CoreNumber core, Line line) {
+  constexpr Line kPageLines = 64;
+  const Line in_page = line % kPageLines;
+  Cache& l2 = cores_[core].l2;
+  return (in_page >= 2 && l2.find(line - 1) && l2.find(line - 2)) ||
+         (in_page + 2 < kPageLines && l2.find(line + 1) && l2.find(line + 2));
 }
 
 // Two cores or more have touched the line. `alone`: no other private cache has it afterwards.
@@ -113,10 +135,12 @@ std::uint32_t Memory::fetch_shared(const Access& access, SharedLine& shared, Cou
     shared.lost.remove(access.core);
     note_code(access, shared);
   }
+  const std::uint32_t wait = wait_for(shared, access);
   std::uint32_t cycles;
   if (shared.owner != kNobody) {
     const CoreNumber owner = shared.owner;
     cycles = distance(owner, access.core);
+    shared.arrives = access.cycle + wait + cycles;
     ++counts[Count::kTransfers];
     ++shared.transfers;
     if (cluster_of(owner) != own) ++counts[Count::kFarTransfers];
@@ -151,14 +175,15 @@ std::uint32_t Memory::fetch_shared(const Access& access, SharedLine& shared, Cou
   } else if (alone) {
     shared.owner = access.core;
   }
-  return cycles;
+  return wait + cycles;
 }
 
 // A write to a line that the core may only read.
 std::uint32_t Memory::upgrade(const Access& access, SharedLine& shared, Counts& counts) {
   ++counts[Count::kUpgrades];
   note_code(access, shared);
-  const std::uint32_t cycles = std::max(machine_.l3.cycles, take_from_holders(access, shared, counts));
+  const std::uint32_t cycles =
+      wait_for(shared, access) + std::max(machine_.l3.cycles, take_from_holders(access, shared, counts));
   shared.owner = access.core;
   shared.tenure = 0;
   if (Slot* const in_l2 = cores_[access.core].l2.find(shared.line)) *in_l2 |= kWritable;
@@ -272,9 +297,14 @@ void Memory::note_atomic(const Access& access, LineEntry& entry, Counts& counts)
   shared.last_atomic = access.core;
 }
 
-void Memory::note_store(const Access& access, SharedLine& shared) {
+void Memory::forward(const Access& access, Counts& counts) {
+  ++counts[access.kind == Kind::kLoad ? Count::kLoads : Count::kStores];
+  const LineEntry& entry = directory_.entry(access.address / kLineBytes);
+  if (writes(access) && entry.shared != 0) note_writer(access, directory_.shared(entry));
+}
+
+void Memory::note_writer(const Access& access, SharedLine& shared) {
   const std::uint64_t bytes = bytes_of(access);
-  shared.tenure |= bytes;
   for (std::size_t i = 0; i < shared.writers.size(); ++i) {
     if (shared.writers[i].thread != access.thread) continue;
     shared.writers[i].bytes |= bytes;

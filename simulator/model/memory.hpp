@@ -23,7 +23,8 @@ struct Access {
   std::uint64_t address;
   std::uint32_t bytes;  // at most a line's
   Kind kind;
-  std::uint64_t code;  // address of the instruction
+  std::uint64_t code;   // address of the instruction
+  std::uint64_t cycle;  // when it begins
 };
 
 class Memory {
@@ -31,8 +32,9 @@ class Memory {
   // `spread`: neighbouring cores lie in different clusters; else a cluster is filled before the next one.
   Memory(const Machine& machine, std::uint32_t cores, bool spread);
 
-  // Cycles that the access takes beyond a hit in L1, which the instruction's own cycles contain; counts it. O(1) when
-  // it hits, O(ways + holders) when not.
+  // Cycles that the access takes beyond a hit in L1, which the instruction's own cycles contain; counts it. A line goes
+  // from core to core one way at a time: who comes while it is under way waits for its arrival. O(1) when it hits,
+  // O(ways + holders) when not.
   std::uint32_t access(const Access& access, Counts& counts) {
     const Line line = access.address / kLineBytes;
     if (access.address % kLineBytes + access.bytes > kLineBytes) [[unlikely]]
@@ -51,6 +53,9 @@ class Memory {
     return beyond_l1(access, line, slot, counts);
   }
 
+  // Counts an access that the core's store buffer answers, or a store that leaves it with one before it. O(writers).
+  void forward(const Access& access, Counts& counts);
+
   // The program gave pages back: addresses [low, high). What is touched there next faults. O(pages that were touched).
   void drop(std::uint64_t low, std::uint64_t high);
 
@@ -68,6 +73,7 @@ class Memory {
   std::uint32_t split(const Access& access, Counts& counts);
   std::uint32_t beyond_l1(const Access& access, Line line, Slot* slot, Counts& counts);
   std::uint32_t fetch_alone(const Access& access, Line line, Counts& counts);
+  bool continues_stream(CoreNumber core, Line line);
   std::uint32_t fetch_shared(const Access& access, SharedLine& shared, Counts& counts, bool& alone);
   std::uint32_t upgrade(const Access& access, SharedLine& shared, Counts& counts);
   std::uint32_t take_from_holders(const Access& access, SharedLine& shared, Counts& counts);
@@ -81,7 +87,7 @@ class Memory {
   bool withdraw(CoreNumber core, Line line);  // the right to write; whether it was modified
   void left(CoreNumber core, Line line);      // tells the directory
   void note_atomic(const Access& access, LineEntry& entry, Counts& counts);
-  static void note_store(const Access& access, SharedLine& shared);
+  static void note_writer(const Access& access, SharedLine& shared);
   static void note_code(const Access& access, SharedLine& shared);
 
   const Machine& machine_;

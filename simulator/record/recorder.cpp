@@ -73,7 +73,9 @@ void Recorder::machine(Json& json) const {
   cache("l3_per_core", machine.l3);
   json.field("is_l3_inclusive", machine.is_l3_inclusive).field("peer_cycles", machine.peer_cycles);
   json.field("far_cycles", machine.far_cycles).field("memory_cycles", machine.memory_cycles);
-  json.field("atomic_cycles", machine.atomic_cycles).field("system_call_cycles", machine.system_call_cycles);
+  json.field("atomic_cycles", machine.atomic_cycles).field("reorder_buffer", machine.reorder_buffer);
+  json.field("store_buffer", machine.store_buffer);
+  json.field("system_call_cycles", machine.system_call_cycles);
   json.field("wake_cycles", machine.wake_cycles).field("page_fault_cycles", machine.page_fault_cycles).close('}');
 }
 

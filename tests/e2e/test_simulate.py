@@ -93,7 +93,7 @@ def test_a_study_is_simulated_and_labelled(yard: Yard, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--machine", "laptop", "--", "true"), "is not one of 'server', 'desktop', 'arm-server'"),
+        (("--machine", "laptop", "--", "true"), "is not one of 'server', 'desktop', 'arm-server', 'epyc'"),
         (("--cores", 0, "--", "true"), "0 is not in the range 1<=x<=128"),
         (("--cores", 129, "--", "true"), "129 is not in the range 1<=x<=128"),
         ((), "say what to simulate"),

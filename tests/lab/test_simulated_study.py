@@ -69,7 +69,7 @@ def test_a_study_names_its_machine(study) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('"desktop"', '"laptop"', "field 'simulated.machine' must be one of server, desktop, arm-server, not 'laptop'"),
+        ('"desktop"', '"laptop"', "field 'simulated.machine' must be one of server, desktop, arm-server, epyc, not 'laptop'"),
         ("cores = 4", "cores = 0", "field 'simulated.cores' must be at least 1, not 0"),
         ("cores = 4", "cores = 129", "field 'simulated.cores' must be at most 128, not 129"),
         ("seed = 5", "seed = -1", "field 'simulated.seed' must be at least 0"),

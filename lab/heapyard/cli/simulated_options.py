@@ -29,7 +29,7 @@ def simulated_by(machine: str | None, cores: int | None) -> Callable[[Simulated]
 
     def change(given: Simulated) -> Simulated:
         if machine is None and cores is not None and not given.wanted:
-            raise UsageError("--cores is for a simulated machine", remedy="Add --machine server, desktop or arm-server.")
+            raise UsageError("--cores is for a simulated machine", remedy="Add --machine server, desktop, arm-server or epyc.")
         found = replace(given, machine=machine or given.machine, cores=cores or given.cores)
         return replace(found, cores=found.cores or USUAL_CORES, seed=found.seed or 1) if found.wanted else found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 # What may be simulated, and what the simulator calls it; docs/simulation.md says which real machine each stands for.
-MACHINES = {"server": "two-socket-server", "desktop": "desktop", "arm-server": "aarch64-server"}
+MACHINES = {"server": "two-socket-server", "desktop": "desktop", "arm-server": "aarch64-server", "epyc": "epyc-guest"}
 MOST_CORES = 128
 USUAL_MACHINE, USUAL_CORES = "server", 64
 

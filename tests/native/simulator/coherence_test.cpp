@@ -18,7 +18,9 @@ class Coherence : public testing::TestWithParam<const char*> {
   Coherence() : machine_(*find_machine(GetParam())), memory_(machine_, 8, false) {}
 
   std::uint32_t go(CoreNumber core, Kind kind, std::uint64_t address = kAt, std::uint32_t bytes = 8) {
-    return memory_.access({core, core, address, bytes, kind, 0x4000 + core}, counts_);
+    const std::uint32_t cycles = memory_.access({core, core, address, bytes, kind, 0x4000 + core, now_}, counts_);
+    now_ += cycles;  // one after the other, so that none waits
+    return cycles;
   }
   std::uint64_t operator[](Count count) const { return counts_[count]; }
   const SharedLine& line(std::uint64_t address = kAt) {
@@ -31,6 +33,7 @@ class Coherence : public testing::TestWithParam<const char*> {
   const Machine& machine_;
   Memory memory_;
   Counts counts_;
+  std::uint64_t now_ = 0;
 };
 
 TEST_P(Coherence, FirstTouchComesFromMemoryAndFaults) {
@@ -87,6 +90,27 @@ TEST_P(Coherence, SharedCounterIsHandedOver) {
   EXPECT_EQ((*this)[Count::kLoads] + (*this)[Count::kStores], 0u);
   EXPECT_EQ(go(3, Kind::kAtomic), machine_.atomic_cycles) << "its own line";
   EXPECT_EQ(go(0, Kind::kAtomic), machine_.atomic_cycles + machine_.peer_cycles);
+}
+
+TEST_P(Coherence, WhoComesWhileTheLineIsUnderWayWaits) {
+  for (CoreNumber core = 0; core < 4; ++core) go(core, Kind::kAtomic);
+  // All four at once: one transfer after the other.
+  const std::uint64_t begin = now_;
+  const std::uint32_t one = machine_.peer_cycles + machine_.atomic_cycles;
+  for (CoreNumber core = 0; core < 4; ++core)
+    EXPECT_EQ(memory_.access({core, core, kAt, 8, Kind::kAtomic, 0, begin}, counts_), (core + 1) * one);
+  // Readers wait for the write, and not for each other once one has fetched the line from its owner.
+  const std::uint64_t written = begin + 4 * one;
+  for (CoreNumber core = 0; core < 3; ++core)
+    EXPECT_LE(memory_.access({core, core, kAt, 8, Kind::kLoad, 0, written}, counts_), 2 * machine_.peer_cycles);
+}
+
+TEST_P(Coherence, PrefetcherFollowsAStreamWithinItsPage) {
+  EXPECT_EQ(go(0, Kind::kLoad, kAt + 4096 + 0 * 64), machine_.memory_cycles + machine_.page_fault_cycles);
+  EXPECT_EQ(go(0, Kind::kLoad, kAt + 4096 + 1 * 64), machine_.memory_cycles) << "two lines make a stream";
+  EXPECT_EQ(go(0, Kind::kLoad, kAt + 4096 + 2 * 64), machine_.l2.cycles);
+  EXPECT_EQ(go(0, Kind::kLoad, kAt + 4096 + 9 * 64), machine_.memory_cycles) << "not next to it";
+  EXPECT_EQ((*this)[Count::kL3Misses], 4u) << "memory is asked all the same";
 }
 
 TEST_P(Coherence, UnpaddedCountersShareFalsely) {
@@ -147,7 +171,8 @@ TEST_P(Coherence, MemoryGivenBackFaultsAgain) {
   EXPECT_EQ((*this)[Count::kPageFaults], 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, Coherence, testing::Values("two-socket-server", "desktop", "aarch64-server"),
+INSTANTIATE_TEST_SUITE_P(Machines, Coherence,
+                         testing::Values("two-socket-server", "desktop", "aarch64-server", "epyc-guest"),
                          [](const auto& test) {
                            std::string name;
                            for (const char* at = test.param; *at; ++at) name += *at == '-' ? '_' : *at;
@@ -158,10 +183,10 @@ TEST(Clusters, LineOfTheOtherClusterIsFar) {
   const Machine& machine = *find_machine("two-socket-server");
   Memory memory(machine, 8, false);
   Counts counts;
-  memory.access({0, 0, 0x10000, 8, Kind::kStore, 0}, counts);
+  memory.access({0, 0, 0x10000, 8, Kind::kStore, 0, 0}, counts);
   EXPECT_EQ(memory.cluster_of(3), 0u);
   EXPECT_EQ(memory.cluster_of(4), 1u);
-  EXPECT_EQ(memory.access({4, 1, 0x10000, 8, Kind::kStore, 0}, counts), machine.far_cycles);
+  EXPECT_EQ(memory.access({4, 1, 0x10000, 8, Kind::kStore, 0, 0}, counts), machine.far_cycles);
   EXPECT_EQ(counts[Count::kFarTransfers], 1u);
   Memory spread(machine, 8, true);
   EXPECT_EQ(spread.cluster_of(0), 0u);
