@@ -462,14 +462,16 @@ def claims_part() -> str:
                 (f"`{study}`", claim["text"], f"needs {claim['processors']} processors", claim["verdict"], claim["evidence"])
             )
     seconds = sum(result["seconds"] for result in found.values())
+    missing = sorted({f"{path.parent.name}/{path.stem}" for path in needs_processors()} - set(found))
+    left = f" Not run yet: {', '.join(missing)}." if missing else ""
     counted = ", ".join(f"{verdict}: {count}" for verdict, count in sorted(verdicts.items()))
     return f"""## Claims that need processors
 
 The claims of the papers that could not be told here for want of processors, on the simulated server with 64 cores. Each study ran
-at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes. Verdicts: {counted}.
+at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes.{left} Verdicts: {counted}.
 
-The work is less than the papers', so that a thread's first calls weigh more. And a claim about the slope holds or not by the law that
-fits the levels of threads best: the evidence says how far off it is.
+The work is less than the papers', so that a thread's first calls weigh more. A claim about a slope holds or not by the law that fits
+the levels of threads best: the evidence says how far off it is.
 
 {table(("study", "claim", "measured", "simulated", "evidence, simulated"), lines)}
 """
@@ -509,8 +511,8 @@ A simulated access costs {engine / accesses * 1e9:.0f} ns, launch and preflight 
 
 {table(head, lines)}
 
-The slowdown is against the same runs without the simulator, 64 threads on the processors of this machine. Other programs ran beside
-them, so that an undisturbed machine is faster. Each thread does little, so that what a heap does at a thread's first call weighs much.
+The slowdown is against the same runs without the simulator, 64 threads on the processors of this machine. Other programs ran
+beside them, so that an undisturbed machine is faster. Each thread does little, so that its first calls of the heap weigh much.
 """
 
 
