@@ -470,7 +470,7 @@ def claims_part() -> str:
 The claims of the papers that could not be told here for want of processors, on the simulated server with 64 cores. Each study ran
 at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes.{left} Verdicts: {counted}.
 
-The work is less than the papers', so that a thread's first calls weigh more. A claim about a slope holds or not by the law that fits
+The work is less than the papers', so a thread's first calls weigh more. A claim about a slope holds or not by the law that fits
 the levels of threads best: the evidence says how far off it is.
 
 {table(("study", "claim", "measured", "simulated", "evidence, simulated"), lines)}
