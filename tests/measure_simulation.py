@@ -469,12 +469,13 @@ def claims_part() -> str:
             )
     seconds = sum(result["seconds"] for result in found.values())
     missing = sorted({f"{path.parent.name}/{path.stem}" for path in needs_processors()} - set(found))
-    left = f" Not run yet: {', '.join(missing)}." if missing else ""
+    left = f"\nNot run yet: {', '.join(missing)}." if missing else ""
     counted = ", ".join(f"{verdict}: {count}" for verdict, count in sorted(verdicts.items()))
     return f"""## Claims that need processors
 
 The claims of the papers that could not be told here for want of processors, on the simulated server with 64 cores. Each study ran
-at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes.{left} Verdicts: {counted}.
+at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes.{left}
+Verdicts: {counted}.
 
 The work is less than the papers', so a thread's first calls weigh more. A claim about a slope holds or not by the law that fits
 the levels of threads best: the evidence says how far off it is.
