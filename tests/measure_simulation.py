@@ -87,6 +87,13 @@ def medians(record: Record, metric: str) -> dict[str, float]:
     return {name: median(values) for name, values in found.items()}
 
 
+def finished(outcome: heapyard.Outcome) -> Record:
+    """Its record; what was interrupted is no result of a stage."""
+    if outcome.status != "finished":
+        sys.exit(f"measure_simulation: {outcome.record.experiment.title}: {outcome.status}")
+    return outcome.record
+
+
 def note(text: str) -> None:
     print(f"measure_simulation: {text}", file=sys.stderr, flush=True)
 
@@ -102,8 +109,7 @@ def machine(only: Sequence[str]) -> None:
 def measured(only: Sequence[str]) -> None:
     for path in studies("here", only):
         note(f"measuring {path.stem}")
-        outcome = heapyard.run(path)
-        keep("measured", {path.stem: medians(outcome.record, "wall_time")})
+        keep("measured", {path.stem: medians(finished(heapyard.run(path)), "wall_time")})
 
 
 def simulated(only: Sequence[str]) -> None:
@@ -127,7 +133,7 @@ def scaling(only: Sequence[str]) -> None:
     for path in studies("64-threads", only):
         note(f"64 threads: {path.stem}")
         began = time.monotonic()
-        record = heapyard.run(path).record
+        record = finished(heapyard.run(path))
         trials = [t for t in record.trials if t.status == "ok"]
         accesses = sum(t.metrics[f"simulated_{n}"] for t in trials for n in ("loads", "stores", "atomics"))
         keep(
@@ -150,7 +156,7 @@ def scaling(only: Sequence[str]) -> None:
 def native(only: Sequence[str]) -> None:
     """How long the same runs take without the simulator, for the slowdown."""
     for path in studies("64-threads", only):
-        record = heapyard.run(path, simulated=Simulated(), blocks=1).record
+        record = finished(heapyard.run(path, simulated=Simulated(), blocks=1))
         keep("scaling-native", {path.stem: sum(t.ended - t.started for t in record.trials if t.status == "ok")})
 
 
@@ -211,7 +217,7 @@ def claims(only: Sequence[str]) -> None:
             continue
         note(f"claims: {name}")
         began = time.monotonic()
-        record = heapyard.run(path, scale="simulated", simulated=Simulated("server", 64, 1)).record
+        record = finished(heapyard.run(path, scale="simulated", simulated=Simulated("server", 64, 1)))
         keep(
             "claims",
             {
@@ -463,14 +469,15 @@ def claims_part() -> str:
             )
     seconds = sum(result["seconds"] for result in found.values())
     missing = sorted({f"{path.parent.name}/{path.stem}" for path in needs_processors()} - set(found))
-    left = f" Not run yet: {', '.join(missing)}." if missing else ""
+    left = f"\nNot run yet: {', '.join(missing)}." if missing else ""
     counted = ", ".join(f"{verdict}: {count}" for verdict, count in sorted(verdicts.items()))
     return f"""## Claims that need processors
 
 The claims of the papers that could not be told here for want of processors, on the simulated server with 64 cores. Each study ran
-at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes.{left} Verdicts: {counted}.
+at its scale `simulated`: {len(found)} studies in {seconds / 60:.0f} minutes.{left}
+Verdicts: {counted}.
 
-The work is less than the papers', so that a thread's first calls weigh more. A claim about a slope holds or not by the law that fits
+The work is less than the papers', so a thread's first calls weigh more. A claim about a slope holds or not by the law that fits
 the levels of threads best: the evidence says how far off it is.
 
 {table(("study", "claim", "measured", "simulated", "evidence, simulated"), lines)}
