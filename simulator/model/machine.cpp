@@ -13,7 +13,7 @@ constexpr std::array<Machine, 4> kMachines{{
      .cores = 24,
      .clusters = 2,
      .hertz = 2.5e9,                  // [1]
-     .cycles_per_instruction = 0.35,  // calibrated: docs/simulation.md
+     .cycles_per_instruction = 0.35,  // an assumption: docs/simulation.md
      .l1 = {32, 8, 4},                // [1]
      .l2 = {256, 8, 12},              // [1]
      .l3 = {2560, 20, 53},            // [1] 21.2 ns
