@@ -9,6 +9,7 @@ import numpy as np
 from simulated_tuning import space_of
 
 from heapyard.model.tuning import Choice
+from heapyard.stats.tuning.entrants import entrants, finalists
 from heapyard.stats.tuning.responses import Response
 from heapyard.stats.tuning.surface import Measured, _parts, fit_surface
 
@@ -73,3 +74,13 @@ def test_errors_are_what_they_are_said_to_be() -> None:
 def test_a_response_that_never_changes_is_nothing_to_fail_on() -> None:
     gains, apart = fit_surface(SPACE, [(ALL, Response("peak_rss", np.zeros((2, len(ALL)))))]).gains(ALL)
     assert np.abs(gains).max() < 1e-9 and np.isfinite(apart).all()
+
+
+def test_where_every_choice_failed_the_default_is_left() -> None:
+    space = space_of(2, 2)
+    every = tuple(itertools.product(range(2), range(2)))
+    logs = np.full((3, len(every)), np.nan)
+    logs[:, 0] = 1.0
+    phases = [(every, Response("wall", logs))]
+    assert entrants(space, (phases, phases), (0.02, 0.05), 1) == (space.default,)
+    assert finalists(space, (phases, phases), (0.02, 0.05)) == ()

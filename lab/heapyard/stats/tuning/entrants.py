@@ -42,7 +42,9 @@ class Views:
         return int(min(alike, key=lambda at: (sum(map(bool, self.candidates[at])), gains[at])))
 
     def drawn(self, response: int, rng: np.random.Generator) -> list[int]:
-        """Of each drawn surface the candidate that gains most. O(draws + 64^3)."""
+        """Of each drawn surface the candidate that gains most; none where all have failed. O(draws + 64^3)."""
+        if not self.candidates:
+            return []
         hopeful = np.argsort(self.gains[response] - 2 * self.errors[response], kind="stable")[:_DRAWN]
         surfaces = rng.multivariate_normal(
             self.gains[response][hopeful], self.spreads[response][np.ix_(hopeful, hopeful)], _DRAWS, method="eigh"
@@ -67,7 +69,7 @@ def entrants(space: Space, phases: tuple[Measured, Measured], margins: tuple[flo
     found = views.best()
     rng = np.random.default_rng(seed)
     draws = [views.drawn(response, rng) for response in (0, 1)]
-    found += chain.from_iterable((*draws[0][2 * i : 2 * i + 2], draws[1][i]) for i in range(_DRAWS // 2))
+    found += chain.from_iterable((*draws[0][2 * i : 2 * i + 2], *draws[1][i : i + 1]) for i in range(_DRAWS // 2))
     choices = (views.candidates[at] for at in found)
     return tuple(dict.fromkeys([space.default, *choices]))[: ENTRANTS + 1]
 

@@ -21,13 +21,6 @@ class Response:
     metric: str
     logs: NDArray[np.float64]
 
-    def gains(self) -> NDArray[np.float64]:
-        """Per choice the mean of ln ratio to the first one, over the blocks that both took part in; NaN without any. O(b k)."""
-        apart = self.logs - self.logs[:, :1]
-        known = np.isfinite(apart)
-        sums = np.where(known, apart, 0.0).sum(axis=0)
-        return np.divide(sums, known.sum(axis=0), out=np.full(apart.shape[1], math.nan), where=known.any(axis=0))
-
 
 def responses_of(observations: Observations, labels: Sequence[str]) -> tuple[Response, Response]:
     """Time and memory of these treatments. A treatment that failed once counts as not measured. O(rows)."""
