@@ -182,10 +182,13 @@ def one_sentence(process: subprocess.CompletedProcess[str]) -> str:
     return " ".join(lines)
 
 
-def wait_until(true: Callable[[], bool], *, patience: float = 60) -> None:
-    """Until `true()` holds; a test that waits in vain fails."""
+def wait_until(true: Callable[[], bool], *, of: subprocess.Popen[str] | None = None, patience: float = PATIENCE) -> None:
+    """Until `true()` holds. A test that waits in vain fails, as does one whose command `of` the yard ended before that."""
     end = time.monotonic() + patience
     while not true():
+        if of is not None and of.poll() is not None and not true():
+            pytest.fail(f"the command ended with {of.returncode} before that: {of.communicate()}")
         if time.monotonic() > end:
-            pytest.fail("waited in vain")
+            calls = [] if of is None else [task.read_text() for task in Path(f"/proc/{of.pid}/task").glob("*/wchan")]
+            pytest.fail(f"waited in vain; the command's threads wait in {calls}")
         time.sleep(0.02)

@@ -51,7 +51,7 @@ def running(name: str) -> list[Path]:
 
 def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(yard):
     process = begin(yard)
-    wait_until(lambda: len(yard.trials()) >= 4)
+    wait_until(lambda: len(yard.trials()) >= 4, of=process)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED
@@ -68,7 +68,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(yard):
 
 def test_ctrl_c_twice_ends_at_once(yard):
     process = begin(yard, milliseconds=20_000)
-    wait_until(lambda: running("naps") != [])
+    wait_until(lambda: running("naps") != [], of=process)
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
     if process.poll() is None:
@@ -80,7 +80,7 @@ def test_ctrl_c_twice_ends_at_once(yard):
 
 def test_a_polite_end_is_an_end_too(yard):
     process = begin(yard)
-    wait_until(lambda: len(yard.trials()) >= 2)
+    wait_until(lambda: len(yard.trials()) >= 2, of=process)
     process.terminate()
     process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED
@@ -92,7 +92,7 @@ def test_a_polite_end_is_an_end_too(yard):
 def test_kill_9_at_any_time_loses_at_most_the_trial_in_flight(yard, seed):
     chance = random.Random(seed)
     process = begin(yard)
-    wait_until(lambda: len(yard.trials()) >= seed + 1)
+    wait_until(lambda: len(yard.trials()) >= seed + 1, of=process)
     time.sleep(chance.uniform(0, 0.3))
     process.kill()
     process.communicate(timeout=60)
@@ -114,7 +114,7 @@ def test_kill_9_at_any_time_loses_at_most_the_trial_in_flight(yard, seed):
 def test_kill_9_in_slices_loses_at_most_the_block_in_flight(yard, seed):
     chance = random.Random(seed)
     process = yard.start(*yard.comparison(program("mallocs"), 6000, blocks=BLOCKS, options=["--interleave", "slices"]))
-    wait_until(lambda: any("slices" in t.metrics for t in yard.trials()))
+    wait_until(lambda: any("slices" in t.metrics for t in yard.trials()), of=process)
     time.sleep(chance.uniform(0, 0.3))
     process.kill()
     process.communicate(timeout=60)

@@ -68,7 +68,7 @@ def test_a_library_that_disappears_never_runs_as_glibc(yard, tmp_path):
     """Found when the experiment began, gone when it is half done: the loader would go on without it."""
     library = Path(shutil.copy(shim("plain"), tmp_path / "libmine.so"))
     process = yard.start(*yard.comparison(program("naps"), 50, own={"mine": library}, blocks=40))
-    wait_until(lambda: len(served(yard)) >= 3)
+    wait_until(lambda: len(served(yard)) >= 3, of=process)
     library.unlink()
     gone = len(served(yard))
     process.communicate(timeout=120)
@@ -82,7 +82,7 @@ def test_a_library_that_is_rebuilt_meanwhile_is_not_measured_as_one(yard, tmp_pa
     library = Path(shutil.copy(shim("plain"), tmp_path / "libmine.so"))
     rebuilt = Path(shutil.copy(shim("slow"), tmp_path / "libmine.new"))
     process = yard.start(*yard.comparison(program("naps"), 50, own={"mine": library}, blocks=40))
-    wait_until(lambda: len(served(yard)) >= 3)
+    wait_until(lambda: len(served(yard)) >= 3, of=process)
     rebuilt.rename(library)
     gone = len(served(yard))
     process.communicate(timeout=120)
@@ -190,7 +190,7 @@ def test_a_preload_of_the_users_own_does_not_pass_for_an_allocator(yard):
 
 def test_two_experiments_never_run_at_once(yard):
     first = yard.start(*yard.comparison(program("naps"), 50, blocks=20))
-    wait_until(lambda: yard.trials() != [])
+    wait_until(lambda: yard.trials() != [], of=first)
     second = yard.compare(program("naps"), 50)
     assert second.returncode != 0 and "another experiment" in second.stderr
     assert first.poll() is None

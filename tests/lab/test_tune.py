@@ -138,6 +138,20 @@ def test_of_two_gains_that_fresh_blocks_cannot_tell_apart_all_trials_name_the_be
     assert choose_setting(fresh, space, choices[1:], slim, (phases.time, phases.memory), MARGINS) in {(2,), None}
 
 
+def test_a_setting_that_adds_nothing_is_not_named() -> None:
+    space, rng = space_of(2, 2), np.random.default_rng(3)
+    machine, phases = Machine(rng, space, lambda choice: (-0.15 * choice[0], 0.0), 0.05), Phases(space)
+    choices = [(0, 0), (1, 1), (1, 0)]
+    phases.add(machine, choices, machine.blocks(choices, 50))
+    named, alone = [], []
+    for _ in range(10):
+        fresh = confirm(machine.seen(choices, machine.blocks(choices, 20)), space, choices, allocators=1)
+        alone.append(choose(fresh))
+        named.append(choose_setting(fresh, space, choices[1:], BY_TIME, (phases.time, phases.memory), MARGINS))
+    assert named.count((1, 0)) >= 9, named
+    assert space.label((1, 1)) in alone, "the look would see it if it were otherwise"
+
+
 # Designs
 
 

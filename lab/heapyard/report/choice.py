@@ -56,8 +56,8 @@ def choose(analysis: Analysis, preference: Preference = BY_TIME) -> str | None:
     if not kept:
         return None
     best = min(kept, key=lambda t: _cost(analysis, found[t], leading))
-    alike = (t for t in kept if t != best and _is(analysis, leading, t, best) != "worse")
-    cheaper = [t for t in alike if _is(analysis, 1 - leading, t, best) == "better"]
+    alike = (t for t in kept if t != best and verdict_against(analysis, leading, t, best) != "worse")
+    cheaper = [t for t in alike if verdict_against(analysis, 1 - leading, t, best) == "better"]
     return min(cheaper, key=lambda t: _cost(analysis, found[t], 1 - leading), default=best)
 
 
@@ -163,7 +163,7 @@ def _against(
     return None
 
 
-def _is(analysis: Analysis, side: int, treatment: str, rival: str) -> Verdict:
+def verdict_against(analysis: Analysis, side: int, treatment: str, rival: str) -> Verdict:
     """What the treatment is against a rival in time (0) or memory (1)."""
     metric = analysis.primary[side]
     found = _against(analysis, metric, _duels(analysis, metric), treatment, rival)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..model.analysis import Analysis
 from ..model.preference import Preference
 from ..model.tuning import Choice, Space
-from .choice import choose, sides
+from .choice import choose, sides, verdict_against
 
 if TYPE_CHECKING:
     from ..stats.tuning.surface import Measured
@@ -22,7 +22,8 @@ def choose_setting(confirmed: Analysis, space: Space, finalists: Sequence[Choice
     """One of the `finalists` that the preference allows and that is shown to be better than the default; None without any.
 
     Fresh blocks are few: two finalists that differ look alike there, and the cheaper one would be named. So what all `phases`
-    (time and memory) together put behind the best by more than half a margin is no candidate. O(finalists^2 + choices^3).
+    (time and memory) together put behind the best by more than half a margin is no candidate. Of those left, settings that are
+    not shown to gain anything beside the others are left out where a finalist does without. O(finalists^2 + choices^3).
     """
     from ..stats.tuning.surface import fit_surface
 
@@ -36,8 +37,15 @@ def choose_setting(confirmed: Analysis, space: Space, finalists: Sequence[Choice
     allowed = [label for label in labels if _is_better(confirmed, label, leading) and choose(_only(confirmed, [label]), preference)]
     gains, _ = fit_surface(space, phases[leading]).gains([labels[label] for label in allowed])
     close = gains <= gains.min() + math.log1p(margins[leading]) / 2
-    best = choose(_only(confirmed, [label for label, near in zip(allowed, close, strict=True) if near]), preference)
-    return labels.get(best or named)
+    candidates = [label for label, near in zip(allowed, close, strict=True) if near]
+    best = choose(_only(confirmed, candidates), preference) or named
+    fewer = [label for label in candidates if _is_part_of(labels[label], labels[best])
+             and all(verdict_against(confirmed, side, label, best) != "worse" for side in (0, 1))]
+    return labels[min(fewer, key=lambda label: len(space.options(labels[label])), default=best)]
+
+
+def _is_part_of(fewer: Choice, more: Choice) -> bool:
+    return fewer != more and all(level in (0, other) for level, other in zip(fewer, more, strict=True))
 
 
 def _only(analysis: Analysis, labels: Sequence[str]) -> Analysis:
