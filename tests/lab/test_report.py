@@ -221,6 +221,15 @@ def test_nothing_measured_is_said() -> None:
     assert verdict(alone) == "Only glibc was measured: there is nothing to compare it with."
 
 
+def test_two_noisy_blocks_exclude_nothing_and_say_so() -> None:
+    """Bounds of 100 % of everything, and half-widths of thousands of per cent, tell nobody anything."""
+    noisy, record = simulate(3, 1, 2, seed=6, noise=1.5)
+    said = verdict(noisy)
+    assert "So few blocks exclude no gain in time" in said and "more than 100 %" not in said, said
+    text = printed(noisy, record)
+    assert "±>10x" in text and "e+" not in text
+
+
 def test_one_block_claims_nothing() -> None:
     analysis, record = simulate(3, 2, 1)
     assert "no uncertainty" in verdict(simulate(3, 1, 1)[0])

@@ -11,6 +11,7 @@ from ..model.metrics import Metric, metric_named
 from .words import bounded, change, percent, plus_minus
 
 TIMES = 2.0  # from this factor on changes are said in times
+SAYS_NOTHING = 9.995  # a half-width of that many times the baseline
 
 
 def noun_of(metric: Metric) -> str:
@@ -55,10 +56,15 @@ def reach(interval: Interval) -> str:
 
 
 def change_and_half(interval: Interval) -> str:
-    """For tables: `-8.5 % ±0.3`, from a doubling on `x 2.43 ±0.04`; without ± where one block bounds nothing."""
+    """For tables: `-8.5 % ±0.3`, from a doubling on `x 2.43 ±0.04`; without ± where one block bounds nothing.
+
+    `-8.5 % ±>10x` where the half-width is ten times the baseline or more, which says nothing.
+    """
     if not bounded(interval):
         return change(interval.ratio)
     half = (interval.high - interval.low) / 2
+    if half >= SAYS_NOTHING:
+        return f"{change(interval.ratio)} ±>10x"
     if interval.ratio >= TIMES:
         return f"{change(interval.ratio)} ±{half:.2g}"
     return f"{change(interval.ratio)} ±{half * 100:.{1 if half < 0.0995 else 0}f}"

@@ -14,6 +14,7 @@ from ..model.metrics import metric_named
 from ..model.units import format_value
 from .anova_words import number, p_text, size_text
 from .curves.tables import CurveTable, widest
+from .effect_words import SAYS_NOTHING
 from .trend_words import law_of, slope_of, support_of
 from .words import VERDICT_SIGNS, VERDICT_WORDS, bounded, interval_text, plain, ratio
 
@@ -132,7 +133,7 @@ def _half(c: Comparison) -> str:
     if not bounded(c.interval):
         return _bare(c)
     half = (c.interval.high - c.interval.low) / 2 / c.interval.ratio
-    if half >= 9.995:
+    if half >= SAYS_NOTHING:
         return f"{_bare(c)}±>10x"
     return f"{_bare(c)}±{half * 100:.1f}%" if half < 0.0995 else f"{_bare(c)}±{half * 100:.0f}%"
 

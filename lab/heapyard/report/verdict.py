@@ -12,7 +12,7 @@ from ..model.simulation import Simulated
 from ..model.units import counted
 from .another_program import another_program
 from .choice import choose, dominated, others_chosen, sides
-from .effect_words import effect, noun_of
+from .effect_words import SAYS_NOTHING, effect, noun_of
 from .level_words import dependence, effects_in_words, gainers
 from .machine_words import by_machine, over_machines
 from .more_time import what_would_decide
@@ -20,6 +20,7 @@ from .words import bounded, change, listed, percent
 
 MOST_NAMED = 3
 LEAST_SHOWN = 0.0005  # of a share: less shows as 0.0 %
+NEARLY_ALL = 0.9  # of a response: who cannot exclude that so much is saved excludes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +174,25 @@ def _wish(preference: Preference) -> str:
 
 
 def _excluded(analysis: Analysis, overall: list[Overall]) -> str:
-    """`None saves more than 1.9 % of time or 3.0 % of memory.`: the most that the data allow for, all together."""
+    """`None saves more than 1.9 % of time or 3.0 % of memory.`: the most that the data allow for, all together.
+
+    `So few blocks exclude no gain in time.` of a response for which they allow nearly anything.
+    """
     parts: list[str] = []
+    open_: list[str] = []
     for one in overall:
         described = metric_named(one.metric)
         if described.direction == "higher":
-            verb, most = "gains", max(c.simultaneous.high for c in one.comparisons) - 1
+            verb, most, nothing = "gains", max(c.simultaneous.high for c in one.comparisons) - 1, SAYS_NOTHING
         else:
-            verb, most = "saves", 1 - min(c.simultaneous.low for c in one.comparisons)
+            verb, most, nothing = "saves", 1 - min(c.simultaneous.low for c in one.comparisons), NEARLY_ALL
+        if not most < nothing:
+            open_.append(noun_of(described))
+            continue
         said = f"{verb} {_saves(most, noun_of(described))}"
         parts.append(said.removeprefix("saves ") if parts and parts[0].startswith("saves") else said)
-    return f"None {' or '.join(parts)}."
+    told = [f"None {' or '.join(parts)}."] if parts else []
+    return " ".join([*told, f"So few blocks exclude no gain in {' or '.join(open_)}."] if open_ else told)
 
 
 def _saves(most: float, noun: str) -> str:

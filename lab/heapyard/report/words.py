@@ -32,9 +32,11 @@ def percent(share: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio with three decimals, or fewer where it is large: `0.968`, `1.23`, `14.1`."""
+    """A ratio with three decimals, or fewer where it is large: `0.968`, `1.23`, `14.1`, `1042`, `>9999`."""
     if not math.isfinite(value):
         return "?"
+    if value >= 999.5:
+        return f"{value:.0f}" if value < 9999.5 else ">9999"
     return f"{value:.3f}" if value < 2 else f"{value:.2f}" if value < 10 else f"{value:.3g}"
 
 
