@@ -185,6 +185,16 @@ def test_wrong_folders_are_one_sentence(heapyard, tmp_path: Path) -> None:
     assert said.code == 2 and "--into" in said.err
 
 
+def test_a_folder_that_cannot_be_written_is_one_sentence_with_the_remedy(heapyard, tmp_path: Path, monkeypatch) -> None:
+    origin, into = begun(tmp_path / "o", launches=7), tmp_path / "into"
+    into.mkdir()
+    # Root may write anywhere but on a read-only file system, which access() tells like missing rights.
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: Path(path) != into or not mode & os.W_OK)
+    said = heapyard("merge", str(origin), "--into", str(into))
+    assert said.code == 4 and "cannot be stored there" in said.err and "another folder with --into" in said.err, said.err
+    assert list(into.iterdir()) == []
+
+
 def test_a_verdict_is_made_anew_of_all_blocks(heapyard, tmp_path: Path) -> None:
     origin = begun(tmp_path / "o", launches=7)
     more = go_on(copied(origin, tmp_path / "more"), 99, "first")

@@ -63,10 +63,13 @@ def merge(sources: Sequence[Path], into: Path) -> Iterator[Merged]:
     cannot be read, or is being carried out in `into`, is told and left out. HeapyardError when `into` cannot be written.
     O(bytes of the sources and of `into`'s requests).
     """
+    remedy = "Name another folder with --into."
     try:
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise HeapyardError(f"{into}: results cannot be stored there ({error.strerror})") from None
+        raise HeapyardError(f"{into}: results cannot be stored there ({error.strerror})", remedy=remedy) from None
+    if not os.access(into, os.W_OK | os.X_OK):
+        raise HeapyardError(f"{into}: results cannot be stored there, the folder is read-only", remedy=remedy)
     for source in sources:
         with FolderLock(into):
             merged = _merge_one(source, into, _Known(into))
