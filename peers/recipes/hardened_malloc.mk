@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# hardened_malloc's shared library from SOURCE in the configuration VARIANT, with upstream's compiler and linker options.
-# CONFIG_NATIVE is upstream's default, so that this library is compiled for the machine it is built on.
+# hardened_malloc's shared library from SOURCE in the configuration VARIANT, with upstream's compiler and linker options but one:
+# it leaves CONFIG_NATIVE out, since the library also runs on the nodes of a fleet and on a simulated machine.
 
 include $(SOURCE)/config/$(VARIANT).mk
 vpath %.c $(SOURCE)
@@ -15,7 +15,7 @@ prefixed := CONFIG_SEAL_METADATA CONFIG_EXTENDED_SIZE_CLASSES CONFIG_LARGE_SIZE_
 CPPFLAGS := -D_GNU_SOURCE -I $(SOURCE)/include \
   $(foreach name,$(settings),-D$(if $(filter $(name),$(prefixed)),$(name),$(name:CONFIG_%=%))=$(strip $($(name))))
 shared := -pipe -O3 -flto -fPIC -fvisibility=hidden -fno-plt -fstack-clash-protection \
-  $(call optional,-fcf-protection) -fstack-protector-strong $(if $(filter true,$(CONFIG_NATIVE)),-march=native)
+  $(call optional,-fcf-protection) -fstack-protector-strong
 # The sources are C23; compilers that know it only in part (GCC before 13) find its keywords in headers.
 CFLAGS := $(or $(call optional,-std=c23),-std=c2x) $(shared) -include stdalign.h -include threads.h -include stdbool.h
 CXXFLAGS := -std=c++17 -fsized-deallocation $(shared)

@@ -140,6 +140,7 @@ def test_an_unknown_verb_gets_a_suggestion(heapyard) -> None:
         (["compare", "./prog"], "heapyard compare -- ./prog"),
         (["compare", "--allocator", "mine", "--", "true"], "NAME=LIBRARY"),
         (["compare", "--", "no-such-program"], "no-such-program"),
+        (["compare", "--", "printf", "a\udcffb"], "the argument 'a\\udcffb' is not UTF-8"),
     ],
 )
 def test_every_mistake_is_one_sentence_and_exit_code_two(heapyard, arguments: list[str], words: str) -> None:

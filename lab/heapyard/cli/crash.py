@@ -44,7 +44,7 @@ def keep_traceback(error: BaseException, arguments: list[str]) -> str:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / name
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
             return f"This is a fault of Heapyard; the traceback is in {path} (--debug shows it here)."
         except OSError:
             continue

@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from ..execute.loop.signals import ignore_signals, interrupt_on_signals
-from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, HeapyardError
+from ..model.errors import EXIT_FAILED, EXIT_INTERRUPTED, HeapyardError, UsageError
 from .verbs import VERBS
 
 EXIT_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
@@ -121,6 +121,9 @@ def run(arguments: list[str] | None = None) -> NoReturn:
 
 def _carry_out(arguments: list[str]) -> object:
     """What the verb's function returned. Click's own `main` would answer Ctrl-C and closed pipes in its own way."""
+    for word in arguments:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):  # how Python hands over bytes that are no text
+            raise UsageError(f"the argument {ascii(word)} is not UTF-8", remedy="Put such a command into a script, or rename the file.")
     if "_HEAPYARD_COMPLETE" in os.environ:
         cli.main(arguments, prog_name="heapyard")  # a shell asks for completions
     with cli.make_context("heapyard", list(arguments)) as context:
