@@ -176,7 +176,7 @@ def test_a_plan_for_a_fleet_goes_by_the_newest_experiment_that_fits(heapyard, tw
     assert [f["nodes"] for f in plan["sizes"]] == [1, 3, 10]
     assert plan["sizes"][2]["duration"] > 4  # the warm-up and one block: two jobs, one after another
     shown = heapyard("plan", str(path), "--fleet", "10", "--scale", "large", "--from", listed.id)
-    assert "On 10 nodes" in shown.out and max(map(len, shown.out.splitlines())) <= 80
+    assert "On 10 nodes" in shown.out and max(map(len, shown.out.splitlines())) <= 80 and "…" not in shown.out
 
 
 def test_options_of_a_fleet_need_one_and_another_command_is_no_basis(heapyard, two: list[str], tmp_path: Path) -> None:

@@ -170,9 +170,9 @@ def show(plan: FleetPlan) -> None:
         style = "bold" if f.nodes == plan.nodes else None
         table.add_row(
             f"{f.nodes:,}",
-            format_duration(f.duration),
-            f"{format_duration(f.low)} to {format_duration(f.high)}",
-            _hours(f.node_seconds),
+            _brief(f.duration),
+            f"{_brief(f.low)} to {_brief(f.high)}",
+            _brief(f.node_seconds),
             _share(f.full),
             f"{_share(f.emptiest)} to {_share(f.fullest)}",
             style=style,
@@ -189,6 +189,13 @@ def _of(forecast: FleetForecast) -> str:
 
 def _share(part: float) -> str:
     return f"{100 * part:.0f} %"
+
+
+def _brief(seconds: float) -> str:
+    """For a column: `52.7 s`, from one minute on `5.5 min`, from two hours on `3.4 h`."""
+    if seconds < 60:
+        return format_duration(seconds)
+    return f"{seconds / 60:.{0 if seconds >= 600 else 1}f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 def _hours(seconds: float) -> str:
