@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from heapyard.catalog.own_heaps import own_heaps
-from heapyard.cli.check import _run
+from heapyard.cli.check import _Progress, _run
 from heapyard.execute import check_cases
 from heapyard.execute.check_cases import PROGRAM, all_cases, chosen_cases, run_case
 from heapyard.execute.loop.signals import stop_on_signals
@@ -378,3 +378,15 @@ def test_an_ablation_shows_what_it_gives_up(heap):
         assert found.verdict == "note" and "gives up" in found.said
         undeclared = run_case(case, replace(heap, gives_up=()), "usual")
         assert undeclared.verdict == "fail"
+
+
+def test_the_time_left_goes_by_what_a_case_took_under_the_allocators_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, told = [0.0], list[str]()
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    progress = _Progress(["quick", "slow"] * 3)
+    monkeypatch.setattr(progress, "tell", told.append)
+    for seconds in (1, 9) * 3:
+        progress.say("")
+        now[0] += seconds
+        progress.advance()
+    assert told[0] == "case 1/6: " and [t.split(", ")[1] for t in told[2:]] == [f"about {n} s left: " for n in (20, 19, 10, 9)]

@@ -118,7 +118,7 @@ def _run(
 
     cards = []
     # A KeyboardInterrupt raised by Python itself is lost if it comes inside a destructor or a weak reference's callback.
-    progress = _Progress(len(allocators) * len(cases))
+    progress = _Progress([case.label for _ in allocators for case in cases])
     with progress:
         for allocator in allocators:
             found: list[Found] = []
@@ -168,16 +168,25 @@ def _print(cards: Sequence[ReportCard], json_: bool) -> None:
 
 
 class _Progress(StatusLine):
-    """Which case it is, and the time left."""
+    """Which case it is, and the time left: a case takes what it took under the allocators before, else what cases take here."""
 
-    def __init__(self, total: int):
+    def __init__(self, cases: Sequence[str]):
         super().__init__()
-        self._total, self._done = total, 0
+        self._cases, self._took = cases, dict[str, list[float]]()
+        self._done, self._since = 0, time.monotonic()
 
     def advance(self) -> None:
-        self._done += 1
+        now = time.monotonic()
+        self._took.setdefault(self._cases[self._done], []).append(now - self._since)
+        self._done, self._since = self._done + 1, now
 
     def say(self, what: str) -> None:
-        left = (time.monotonic() - self.began) / self._done * (self._total - self._done) if self._done else 0.0
+        left = self._left()
         eta = f", about {format_duration(left)} left" if left > 1 else ""
-        self.tell(f"case {self._done + 1}/{self._total}{eta}: {what}")
+        self.tell(f"case {self._done + 1}/{len(self._cases)}{eta}: {what}")
+
+    def _left(self) -> float:
+        """O(cases that are left)."""
+        usual = {case: sum(took) / len(took) for case, took in self._took.items()}
+        other = sum(usual.values()) / max(len(usual), 1)
+        return sum(usual.get(case, other) for case in self._cases[self._done :])
