@@ -123,7 +123,7 @@ def _carry_out(arguments: list[str]) -> object:
     """What the verb's function returned. Click's own `main` would answer Ctrl-C and closed pipes in its own way."""
     for word in arguments:
         if any("\ud800" <= letter <= "\udfff" for letter in word):  # how Python hands over bytes that are no text
-            raise UsageError(f"the argument {ascii(word)} is not UTF-8", remedy="Put such a command into a script, or rename the file.")
+            raise UsageError(f"the argument {word!a} is not UTF-8", remedy="Put the command into a script, or rename the file.")
     if "_HEAPYARD_COMPLETE" in os.environ:
         cli.main(arguments, prog_name="heapyard")  # a shell asks for completions
     with cli.make_context("heapyard", list(arguments)) as context:
