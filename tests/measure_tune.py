@@ -157,7 +157,9 @@ def write(rows: Mapping[str, str]) -> None:
     when = f"{datetime.now(UTC):%Y-%m-%d}, {platform.platform()}, {len(os.sched_getaffinity(0))} processors"
     for name, row in rows.items():
         head = "|---|---|--:|--:|--:|---|\n" if name == "idle" else "|---|---|--:|--:|--:|--:|---|---|--:|--:|\n"
-        text = re.sub(rf"^\| `{name}` \|.*\n", "", text, flags=re.MULTILINE).replace(head, f"{head}{row}\n")
+        if f"\n{head}" not in text:
+            sys.exit(f"measure_tune: {PAGE} has no table for {name}")
+        text = re.sub(rf"^\| `{name}` \|.*\n", "", text, flags=re.MULTILINE).replace(f"\n{head}", f"\n{head}{row}\n")
     PAGE.write_text(re.sub(r"^Last run on .*$", f"Last run on {when}.", text, flags=re.MULTILINE))
 
 
