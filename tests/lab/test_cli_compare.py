@@ -386,7 +386,7 @@ def test_the_live_width_is_the_intervals(tmp_path: Path) -> None:
     from heapyard.stats.analyse import analyse
 
     what = experiment(programs=("one",), blocks=8)
-    width = LiveWidth(0.95)
+    width = LiveWidth(0.95, "wall")
     with store.create(what, tmp_path) as journal:
         carry_out(what, journal, FakeLaunch(noise=0.02))
     record = store.load_record(journal.folder)
@@ -399,7 +399,7 @@ def test_the_live_width_is_the_intervals(tmp_path: Path) -> None:
 
 
 def test_blocks_that_a_guard_cut_short_at_different_places_have_no_width() -> None:
-    width, ok = LiveWidth(0.95), TrialOutcome("ok", metrics={"wall": 1.0})
+    width, ok = LiveWidth(0.95, "wall"), TrialOutcome("ok", metrics={"wall": 1.0})
     labels = ("glibc", "swift", "slim")
     for index, order in enumerate([("glibc", "swift"), ("slim", "glibc"), ("swift", "slim")]):
         for position in range(2):
@@ -414,7 +414,7 @@ def test_blocks_that_a_guard_cut_short_at_different_places_have_no_width() -> No
 def test_the_width_narrows_on_when_an_allocator_was_released() -> None:
     from random import Random
 
-    width, dice = LiveWidth(0.95), Random(1)
+    width, dice = LiveWidth(0.95, "wall"), Random(1)
 
     def add(index: int, labels: tuple[str, ...]) -> float | None:
         for position in range(len(labels)):

@@ -36,7 +36,7 @@ class Progress(Watcher):
     """What both displays know; a context manager. This one shows nothing."""
 
     def __init__(self, experiment: Experiment):
-        self._width = LiveWidth(experiment.settings.confidence)
+        self._width = LiveWidth(experiment.settings.confidence, experiment.settings.time_metric)
         self._began = time.monotonic()
 
     def __enter__(self) -> Progress:

@@ -7,22 +7,21 @@ import math
 from collections import defaultdict
 
 from ..model.experiment import Block, TrialOutcome
-from ..model.metrics import PRIMARY_TIME
 
 
 class LiveWidth:
-    """Half-widths of a wall-time ratio by workload, as ratio minus one."""
+    """Half-widths of a ratio of `metric` by workload, as ratio minus one."""
 
-    def __init__(self, confidence: float):
-        self._confidence = confidence
+    def __init__(self, confidence: float, metric: str):
+        self._confidence, self._metric = confidence, metric
         self._logs: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
         self._going: dict[str, tuple[str, ...]] = {}  # labels that the newest block holds: others were released
 
     def add(self, block: Block, position: int, outcome: TrialOutcome) -> None:
         """A trial that has ended."""
-        wall = outcome.metrics.get(PRIMARY_TIME, 0.0)
-        if block.stage != "warmup" and outcome.status == "ok" and wall > 0:
-            self._logs[block.workload][block.index][block.order[position]] = math.log(wall)
+        value = outcome.metrics.get(self._metric, 0.0)
+        if block.stage != "warmup" and outcome.status == "ok" and value > 0:
+            self._logs[block.workload][block.index][block.order[position]] = math.log(value)
             self._going[block.workload] = block.order
 
     def of(self, workload: str) -> float | None:

@@ -135,4 +135,4 @@ def omission(name: str) -> str:
 def _failed(analysis: Analysis) -> Sequence[str]:
     """Treatments under which requests failed, with their mean number."""
     cell = next((c for c in analysis.cells if c.metric == "failed_requests"), None)
-    return [f"{s.treatment} ({s.mean:.3g})" for s in cell.summaries if s.mean >= 0.5] if cell else []
+    return [f"{s.treatment} ({format_value(s.mean, '1')})" for s in cell.summaries if s.mean >= 0.5] if cell else []

@@ -99,6 +99,9 @@ def responses_of(program: Program, loads: Sequence[Run], lead: str = "") -> tupl
             return Responses(), f"has an output that {plan.generator} does not write: there is no sign of {error}"
         metrics, defined = _of_all(served)
         requests = metrics["requests"]
+        if requests <= metrics["failed_requests"]:
+            failed = f"{requests:,.0f} requests and {metrics['failed_requests']:,.0f} that failed"
+            return Responses(), f"had hardly an answer but errors: {plan.generator} counts {failed}"
         if lead.startswith("latency_") and lead not in metrics:
             told = " and ".join(name for name in metrics if name.startswith("latency_")) or "no latency at all"
             option = GENERATORS[plan.generator].percentiles
