@@ -540,8 +540,21 @@ signals do). Futex waits are of the whole run: who waits, waits in simulated tim
 """
 
 
+PARTS = {
+    "What was changed because of these figures": lambda: CHANGES,
+    "The machine that measured": machine_part,
+    "Times on one and two processors": times_part,
+    "Published figures": published_part,
+    "64 threads on two processors": scaling_part,
+    "Claims that need processors": claims_part,
+    "Which allocators run": peers_part,
+}
+
+
 def page(only: Sequence[str]) -> None:
-    parts = [CHANGES, machine_part(), times_part(), published_part(), scaling_part(), claims_part(), peers_part()]
+    """Sections whose stages did not run here stay as they are."""
+    before = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in PAGE.read_text().split("\n## ")[1:]}
+    parts = [made() or before.get(title, "") for title, made in PARTS.items()]
     PAGE.write_text(
         f"""# Measured: simulated machines beside real ones
 
@@ -550,7 +563,8 @@ All times but those said to be measured or published are simulated.
 
     .heapyard/venv/bin/python tests/measure_simulation.py machine measured simulated published scaling claims peers page
 
-Last run on {datetime.now(UTC):%Y-%m-%d}, {platform.platform()}, {os.cpu_count()} processors.
+Last run on {datetime.now(UTC):%Y-%m-%d}, {platform.platform()}, {os.cpu_count()} processors. A stage may be run alone, with `page`
+after it; the other sections stay.
 
 """
         + "\n".join(part for part in parts if part)
