@@ -7,3 +7,6 @@ __attribute__((noinline)) void* plugin_allocates(size_t size) {
   __asm__ volatile("" ::: "memory");
   return block;
 }
+
+/* Which malloc it calls. */
+void* plugin_calls(void) { return (void*)malloc; }
