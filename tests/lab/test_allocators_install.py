@@ -137,6 +137,21 @@ def test_what_is_built_is_built_once_until_its_recipe_changes(yard: Yard) -> Non
     assert json.loads((library.parent / "provenance.json").read_text())["flags"] == "-O1 -fPIC -DNDEBUG"
 
 
+def test_a_file_of_ours_that_a_recipe_builds_by_belongs_to_it(yard: Yard) -> None:
+    ours = yard.peers / "recipes" / "ours" / "note"
+    ours.parent.mkdir(parents=True)
+    ours.write_text("first")
+    step = '["cp", "-r", "{recipes}/ours", "copy"],'
+    recipe = RECIPE.format(title="bump", flags="", tools="").replace("steps = [", f"steps = [{step}")
+    (yard.peers / "bump.toml").write_text(recipe)
+    inodes = []
+    for text in ("first", "first", "second"):
+        ours.write_text(text)
+        assert install("bump")[0].ok
+        inodes.append((yard.folder / "state" / "peers" / "bump" / "libbump.so").stat().st_ino)
+    assert inodes[0] == inodes[1] != inodes[2]
+
+
 def test_a_failed_build_says_why_and_where_and_the_rest_goes_on(yard: Yard) -> None:
     yard.recipe("broken", flags='"-Dmalloc=(",')
     broken, bump, glibc = install("broken", "bump", "glibc")
