@@ -192,6 +192,7 @@ class Engine {
   Ticks mark_begin_ = kNever, mark_end_ = kNever;
   Counts at_begin_, measured_;
   std::uint64_t heap_low_ = 0, heap_high_ = 0;  // brk
+  std::uint64_t reserved_ = 0;                  // bytes of large mappings
 };
 
 }  // namespace heapyard::simulator

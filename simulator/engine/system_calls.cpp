@@ -8,10 +8,12 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/fatal.hpp"
 #include "base/simulation.hpp"
 #include "engine.hpp"
 #include "guest_memory.hpp"
@@ -45,6 +47,19 @@ bool reads_clock(const SystemCall& call) {
          call.number == SYS_gettimeofday || call.number == SYS_getcpu || call.number >= kSimulationBegin;
 }
 
+// QEMU keeps a table of all pages that the program maps, touched or not. A table that would fill the machine ends the
+// run.
+constexpr std::uint64_t kTablePerPage = 16;  // bytes, QEMU 7.2
+// Smaller mappings come and go, and take next to nothing. What no process has room for the kernel refuses.
+bool is_large(std::uint64_t bytes) { return bytes >= std::uint64_t{1} << 30 && bytes < std::uint64_t{1} << 47; }
+void refuse_what_fills_the_machine(std::uint64_t mapped) {
+  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
+  const std::uint64_t table = mapped / 4096 * kTablePerPage;
+  if (table / 4096 < pages / 2) return;
+  fatal(kExitMachine, "the program reserves ", mapped >> 30, " GiB of addresses, for which QEMU takes ", table >> 30,
+        " GiB of memory; this machine has ", pages >> 18, " GiB");
+}
+
 bool is_fork(const SystemCall& call) {
   if (call.number == SYS_fork || call.number == SYS_vfork) return true;
   return call.number == SYS_clone && !(call.arguments[0] & CLONE_THREAD);
@@ -71,7 +86,11 @@ void Engine::before_system_call(unsigned vcpu, const SystemCall& call) {
     case SYS_clock_nanosleep:
       nap(thread);
       break;
+    case SYS_mmap:
+      if (is_large(arguments[1])) refuse_what_fills_the_machine(reserved_ += arguments[1]);
+      break;
     case SYS_munmap:
+      if (is_large(arguments[1])) reserved_ -= std::min(reserved_, arguments[1]);
       memory_.drop(arguments[0], arguments[0] + arguments[1]);
       break;
     case SYS_madvise:

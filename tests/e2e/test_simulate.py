@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -125,6 +126,24 @@ def test_a_static_program_runs_with_its_own_malloc(yard: Yard, tmp_path: Path) -
     subprocess.run(["cc", "-static", "-x", "c", "-o", static, "-"], input="int main(void) { return 0; }", text=True, check=True)
     done = simulated(yard, "--allocators", "system", "--", static)
     assert done.returncode == 0 and "Simulated: static" in done.stdout, done
+
+
+@needs_engine
+def test_addresses_whose_table_would_fill_the_machine_are_refused(yard: Yard, tmp_path: Path) -> None:
+    """As hardened_malloc's 13 TiB would; what the kernel refuses is nobody's table."""
+    source = """#include <stdio.h>
+#include <sys/mman.h>
+static int reserve(size_t size) { return mmap(0, size, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0) != MAP_FAILED; }
+int main(int argc, char **argv) {
+  printf("%d %d", reserve((size_t)1 << 34), reserve((size_t)1 << 50));
+  fflush(stdout);
+  return argc > 1 && reserve((size_t)PAGES << 19) ? 0 : argc > 1;
+}"""
+    greedy, pages = tmp_path / "greedy", os.sysconf("SC_PHYS_PAGES")
+    subprocess.run(["cc", f"-DPAGES={pages}", "-x", "c", "-o", greedy, "-"], input=source, text=True, check=True)
+    assert simulated(yard, "--allocators", "glibc", "--", greedy).returncode == 0
+    done = simulated(yard, "--allocators", "glibc", "--", greedy, "more")
+    assert done.returncode == 4 and "GiB of addresses, for which QEMU takes" in done.stdout + done.stderr, done
 
 
 @needs_engine

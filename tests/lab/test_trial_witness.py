@@ -91,6 +91,10 @@ def test_a_library_that_another_user_may_not_read_is_named(tmp_path: Path) -> No
         (seen(101), ""),
         (seen(101, mapped=False), "ran without libmine.so"),
         (seen(101, mapped=False, mappings_seen_at=LOADED_AFTER / 2), ""),  # may still be loading
+        (seen(101, mapped=False, mappings_seen_at=50 * LOADED_AFTER, has_libc=False), ""),  # still loads, where many others run
+        (seen(ROOT, mapped=False, has_libc=False), ""),
+        (seen(101, mapped=False, has_libc=True), "ran without libmine.so"),
+        (seen(101, "/bin/mute", mapped=False, has_libc=False), "(mute), started by the program, ran without libmine.so"),  # static
         (seen(101, "/bin/mute"), "(mute), started by the program, ran without libmine.so"),
         (seen(101, "/bin/mute", looks=1), ""),  # may have died in its loader
         (seen(ROOT, "/bin/mute", looks=1), f"process {ROOT} (mute)"),

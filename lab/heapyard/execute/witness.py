@@ -69,7 +69,7 @@ def objection(
 ) -> str:
     """One sentence on why the library did not serve the whole tree, "" when it did.
 
-    `processes` are the programs the launcher saw: (pid, name, executable, looks, mapped, mappings_seen_at).
+    `processes` are the programs the launcher saw: (pid, name, executable, looks, mapped, has_libc, mappings_seen_at).
     O(processes + testimonies).
     """
     if allocator.library is None:
@@ -109,8 +109,10 @@ def objection(
         # Where the library is the C library, a program that lost its preload is served by it all the same: it is
         # static if it is not mapped at the second look, when mappings are first read, nor at the third.
         unproven = silent and not (is_libc and (process.get("mapped") or looks < 3))
-        # Looks at the mappings of a program this young may fall into the time of loading.
-        unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and not process.get("mapped")
+        # Looks at the mappings of a program this young may fall into the time of loading, on a busy machine also later ones: a
+        # dynamic program, as those are that testified, has a C library when it is over.
+        loaded = process.get("has_libc", True) or executable not in proven
+        unmapped = process.get("mappings_seen_at", 0.0) >= LOADED_AFTER and loaded and not process.get("mapped")
         if (unproven or unmapped) and unread:
             return f"{who} ran without {short}{unread}"
         if unproven or unmapped:

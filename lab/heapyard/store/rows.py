@@ -219,7 +219,7 @@ def _trial(row: sqlite3.Row, metrics: dict[str, float]) -> TrialRecord:
 
 def _loaded(detail: str) -> tuple[float, float]:
     """Most trials are of no server, and their processes, which the text is full of, are not wanted."""
-    begin, end = json.loads(detail)["loaded"] if '"loaded"' in detail else (0.0, 0.0)
+    begin, end = json.loads(detail).get("loaded", (0.0, 0.0)) if '"loaded"' in detail else (0.0, 0.0)
     return begin, end
 
 

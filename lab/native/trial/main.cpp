@@ -375,6 +375,7 @@ class Trial {
           .field("looks", p.looks);
       json.field("maps", p.maps)
           .field("mapped", p.mapped)
+          .field("has_libc", p.has_libc)
           .field("mappings_seen_at",
                  p.maps_seen_ns ? static_cast<double>(p.maps_seen_ns - p.first_seen_ns) * 1e-9 : 0.0)
           .close('}');

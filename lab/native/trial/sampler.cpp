@@ -70,6 +70,12 @@ bool line_names(std::string_view line, std::string_view path) {
   return line.size() > path.size() && line.ends_with(path) && line[line.size() - path.size() - 1] == ' ';
 }
 
+// Of a C library, which the loader maps after what is preloaded.
+bool line_names_libc(std::string_view line) {
+  const std::string_view name = line.substr(line.rfind('/') + 1);
+  return name.starts_with("libc.so") || name.starts_with("libc-2.") || name.starts_with("ld-musl");
+}
+
 std::string executable_of(pid_t pid) {
   char link[64], path[4096];
   std::snprintf(link, sizeof link, "/proc/%d/exe", pid);
@@ -107,13 +113,14 @@ void Sampler::look_at_maps(Process& process) {
   char text[16384];
   std::size_t kept = 0;  // bytes of a line whose end is not read yet
   std::uint32_t lines = 0;
-  bool mapped = false;
+  bool mapped = false, has_libc = false;
   for (ssize_t got; (got = read(file, text + kept, sizeof text - kept)) > 0;) {
     const char* line = text;
     const char* const end = text + kept + got;
     while (const void* stop = std::memchr(line, '\n', static_cast<std::size_t>(end - line))) {
       const std::string_view whole(line, static_cast<std::size_t>(static_cast<const char*>(stop) - line));
       mapped = mapped || (request_.library && line_names(whole, request_.library));
+      has_libc = has_libc || line_names_libc(whole);
       line += whole.size() + 1;
       ++lines;
     }
@@ -126,6 +133,7 @@ void Sampler::look_at_maps(Process& process) {
   process.maps_seen_ns = monotonic_ns();
   process.maps = std::max(process.maps, lines);
   process.mapped = process.mapped || mapped;
+  process.has_libc = process.has_libc || has_libc;
 }
 
 void Sampler::look(std::uint64_t start) {

@@ -34,7 +34,8 @@ struct Process {
   Holding holding;  // at the last look
   std::uint32_t looks = 0;
   std::uint32_t maps = 0;  // most mappings seen
-  bool mapped = false;     // the library was mapped at the last look at the mappings
+  bool mapped = false;     // the library was mapped at a look at the mappings
+  bool has_libc = false;   // a C library was: before that the loader is not done, however long a busy machine takes
   std::uint64_t first_seen_ns = 0;
   std::uint64_t maps_seen_ns = 0;  // the last look at the mappings
   bool alive = true;
