@@ -110,7 +110,7 @@ int main(void) {
     beyond += malloc_usable_size(memory) - 1030;
   }
   heapyard_trace_mark("kept");
-  const struct timespec pause = {0, 200000000};
+  const struct timespec pause = {1, 0};
   nanosleep(&pause, NULL);
   printf("%zu\\n", beyond);
 }

@@ -39,6 +39,8 @@ def choose_setting(confirmed: Analysis, space: Space, finalists: Sequence[Choice
     close = gains <= gains.min() + math.log1p(margins[leading]) / 2
     candidates = [label for label, near in zip(allowed, close, strict=True) if near]
     best = choose(_only(confirmed, candidates), preference) or named
+    if best not in labels:
+        return None
     fewer = [label for label in candidates if _is_part_of(labels[label], labels[best])
              and all(verdict_against(confirmed, side, label, best) != "worse" for side in (0, 1))]
     return labels[min(fewer, key=lambda label: len(space.options(labels[label])), default=best)]
