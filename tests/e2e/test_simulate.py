@@ -130,7 +130,7 @@ def test_a_static_program_runs_with_its_own_malloc(yard: Yard, tmp_path: Path) -
 
 @needs_engine
 def test_addresses_whose_table_would_fill_the_machine_are_refused(yard: Yard, tmp_path: Path) -> None:
-    """As hardened_malloc's 13 TiB would; what the kernel refuses is nobody's table."""
+    """As hardened_malloc's 12 TiB would; what the kernel refuses is nobody's table."""
     source = """#include <stdio.h>
 #include <sys/mman.h>
 static int reserve(size_t size) { return mmap(0, size, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0) != MAP_FAILED; }
